@@ -15,6 +15,7 @@ class Settings:
     cache_dir: Path  # programs, downloads, device judgements
     probe_timeout_s: float  # how long a driver may take to answer before it counts as hanging
     verify: bool  # check the graph after every pass (tests do; costs compile time)
+    icd_vendors: str = ""  # the user's own OCL_ICD_VENDORS: a folder, an .icd file or a library
 
 
 @cache
@@ -26,4 +27,5 @@ def settings() -> Settings:
         cache_dir=Path(env.get("POCKETGRAD_CACHE") or Path(xdg) / "pocketgrad"),
         probe_timeout_s=float(env.get("POCKETGRAD_PROBE_TIMEOUT", "60")),
         verify=env.get("POCKETGRAD_VERIFY", "0") == "1",
+        icd_vendors=env.get("OCL_ICD_VENDORS", ""),
     )
