@@ -1,0 +1,55 @@
+// Shared by all kernels; once at the head of every program.
+//
+// A tensor argument is a buffer and an element offset: BUF(float, x) in the signature, AT(x) for
+// the pointer. The arena is one buffer, so offsets and not sub-buffers tell tensors apart.
+// CBUF and BUF promise that no other argument overlaps (never used where a step works in place).
+
+#pragma OPENCL FP_CONTRACT ON
+
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+
+#define CBUF(T, x) global const T* restrict x##_base, const ulong x##_off
+#define BUF(T, x) global T* restrict x##_base, const ulong x##_off
+#define SHARED_BUF(T, x) global T* x##_base, const ulong x##_off
+#define AT(x) (x##_base + x##_off)
+
+// Floats of a vector width: VEC(float, 1) is float, VEC(float, 8) is float8.
+#define VEC_1(T) T
+#define VEC_2(T) T##2
+#define VEC_4(T) T##4
+#define VEC_8(T) T##8
+#define VEC_16(T) T##16
+#define VEC(T, n) CAT(VEC_, n)(T)
+
+// Loads and stores of n neighbours at p as float registers, by storage type: LOAD(float, 4, p).
+#define LOAD_float_1(p) (*(p))
+#define LOAD_float_2(p) vload2(0, p)
+#define LOAD_float_4(p) vload4(0, p)
+#define LOAD_float_8(p) vload8(0, p)
+#define LOAD_float_16(p) vload16(0, p)
+#define STORE_float_1(v, p) (*(p) = (v))
+#define STORE_float_2(v, p) vstore2(v, 0, p)
+#define STORE_float_4(v, p) vstore4(v, 0, p)
+#define STORE_float_8(v, p) vstore8(v, 0, p)
+#define STORE_float_16(v, p) vstore16(v, 0, p)
+#define LOAD_half_1(p) vload_half(0, p)
+#define LOAD_half_2(p) vload_half2(0, p)
+#define LOAD_half_4(p) vload_half4(0, p)
+#define LOAD_half_8(p) vload_half8(0, p)
+#define LOAD_half_16(p) vload_half16(0, p)
+#define STORE_half_1(v, p) vstore_half(v, 0, p)
+#define STORE_half_2(v, p) vstore_half2(v, 0, p)
+#define STORE_half_4(v, p) vstore_half4(v, 0, p)
+#define STORE_half_8(v, p) vstore_half8(v, 0, p)
+#define STORE_half_16(v, p) vstore_half16(v, 0, p)
+#define LOAD(T, n, p) CAT(CAT(LOAD_, T), CAT(_, n))(p)
+#define STORE(T, n, v, p) CAT(CAT(STORE_, T), CAT(_, n))(v, p)
+
+// The sum of the n lanes of a float vector, always in the same order.
+#define LANES_1(v) (v)
+#define LANES_2(v) ((v).lo + (v).hi)
+#define LANES_4(v) LANES_2((v).lo + (v).hi)
+#define LANES_8(v) LANES_4((v).lo + (v).hi)
+#define LANES_16(v) LANES_8((v).lo + (v).hi)
+#define LANES(n, v) CAT(LANES_, n)(v)

@@ -1,0 +1,110 @@
+"""What a kernel family is: a pattern of nodes it computes, parameters, and OpenCL text.
+
+Pure: no device is touched here. ``backends/opencl.py`` builds and launches what families render.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import ClassVar, Literal
+
+from pocketgrad.ir.core import Value
+from pocketgrad.plan.plan import Step
+from pocketgrad.plan.views import View
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """What kernels may know of a device."""
+
+    name: str
+    vendor: str
+    kind: Literal["cpu", "gpu"]
+    compute_units: int
+    max_work_group: int
+    local_mem_nbytes: int
+    base_align_nbytes: int
+    max_alloc_nbytes: int
+    vector_width: int  # floats in a register: 16 on AVX-512, 8 on AVX2, 4 on NEON and most GPUs
+    has_half: bool = True
+
+
+@dataclass(frozen=True)
+class Param:
+    """A tuning parameter: legal values, and a default that is legal everywhere."""
+
+    name: str
+    values: tuple[int, ...]
+    default: int
+    meaning: str
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """OpenCL C of one kernel. The kernel function is named ENTRY; ``defines`` are its macros.
+
+    Equal sources are built once; several are put into one program, each between its defines and
+    their undefs, so helper functions must be macros or live in cl/common.cl.
+    """
+
+    text: str
+    defines: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One enqueue. Each view becomes two kernel arguments: the buffer, and the element offset."""
+
+    source: KernelSource
+    args: tuple[View, ...]
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What a step becomes. ``scratch``: values that live only during it (the planner places them)."""
+
+    launches: tuple[Launch, ...]
+    scratch: tuple[Value, ...] = ()
+
+
+Config = Mapping[str, int]
+
+
+class Kernel(ABC):
+    """A kernel family."""
+
+    name: ClassVar[str]
+    params: ClassVar[tuple[Param, ...]] = ()
+
+    @abstractmethod
+    def matches(self, step: Step) -> bool:
+        """Whether this family can compute the step on some device."""
+
+    def fits(self, step: Step, config: Config, device: DeviceInfo) -> bool:
+        """Whether a configuration is legal for the step on the device."""
+        return True
+
+    def defaults(self, step: Step, device: DeviceInfo) -> Config:
+        """A sane configuration where nothing was tuned."""
+        return {p.name: p.default for p in self.params}
+
+    @abstractmethod
+    def render(self, step: Step, config: Config, device: DeviceInfo) -> Rendered:
+        """The launches that compute the step."""
+
+
+@cache
+def template(name: str) -> str:
+    """The text of cl/<name>.cl."""
+    return (files("pocketgrad.kernels") / "cl" / f"{name}.cl").read_text(encoding="utf-8")
+
+
+def defines(**macros: object) -> tuple[tuple[str, str], ...]:
+    """Macros for a KernelSource, in the order given."""
+    return tuple((k, str(v)) for k, v in macros.items())

@@ -1,0 +1,110 @@
+"""How a value lies in memory: a base value's buffer, an offset and a stride per logical axis.
+
+Reshape, Transpose, Broadcast, Slice and Flip are only other views of their input; no launch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from pocketgrad.ir.core import Op, Value
+from pocketgrad.ops.move import Broadcast, Flip, Reshape, Slice, Transpose
+
+VIEW_OPS = (Reshape, Transpose, Broadcast, Slice, Flip)
+
+
+@dataclass(frozen=True)
+class View:
+    """Element (i, j, …) of the value is element ``offset + i·strides[0] + j·strides[1] …`` of base."""
+
+    base: Value
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def dense(self) -> bool:
+        """Whether the elements follow each other in row-major order without gaps."""
+        expected = row_major(self.shape)
+        sizes = zip(self.shape, self.strides, expected, strict=True)
+        return all(n == 1 or s == e for n, s, e in sizes) or 0 in self.shape
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First element touched and one past the last, in elements of base."""
+        if 0 in self.shape:
+            return self.offset, self.offset
+        steps = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        low = self.offset + sum(s for s in steps if s < 0)
+        return low, self.offset + sum(s for s in steps if s > 0) + 1
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of a dense array."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def whole(value: Value) -> View:
+    """The view of a value that has a place of its own."""
+    return View(value, 0, value.shape, row_major(value.shape))
+
+
+def through(op: Op, view: View) -> View | None:
+    """The view after a view op; None where it needs a copy (a reshape of scattered elements)."""
+    match op:
+        case Reshape(shape):
+            return _reshaped(view, shape)
+        case Transpose(axes):
+            return replace(
+                view,
+                shape=tuple(view.shape[a] for a in axes),
+                strides=tuple(view.strides[a] for a in axes),
+            )
+        case Broadcast(shape):
+            lead = len(shape) - len(view.shape)
+            strides = (0,) * lead + tuple(
+                0 if n == 1 else s for n, s in zip(view.shape, view.strides, strict=True)
+            )
+            return replace(view, shape=shape, strides=strides)
+        case Slice(starts, stops, steps):
+            shape = tuple(len(range(*b)) for b in zip(starts, stops, steps, strict=True))
+            shift = sum(a * s for a, s in zip(starts, view.strides, strict=True))
+            strides = tuple(k * s for k, s in zip(steps, view.strides, strict=True))
+            return View(view.base, view.offset + shift, shape, strides)
+        case Flip(axes):
+            offset, strides = view.offset, list(view.strides)
+            for a in axes:
+                offset += (view.shape[a] - 1) * strides[a] if view.shape[a] else 0
+                strides[a] = -strides[a]
+            return replace(view, offset=offset, strides=tuple(strides))
+    return None
+
+
+def _reshaped(view: View, shape: tuple[int, ...]) -> View | None:
+    if view.dense:
+        return replace(view, shape=shape, strides=row_major(shape))
+    strides: list[int] = []
+    old = [(n, s) for n, s in zip(view.shape, view.strides, strict=True) if n != 1]
+    new = [n for n in shape if n != 1]
+    while new:
+        group_old, group_new = [old.pop(0)], [new.pop(0)]
+        while prod(n for n, _ in group_old) != prod(group_new):
+            if prod(n for n, _ in group_old) < prod(group_new):
+                group_old.append(old.pop(0))
+            else:
+                group_new.append(new.pop(0))
+        for (_, outer), (n, inner) in zip(group_old, group_old[1:], strict=False):
+            if outer != n * inner:
+                return None
+        step, made = group_old[-1][1], []
+        for n in reversed(group_new):
+            made.append(step)
+            step *= n
+        strides += reversed(made)
+    kept = iter(strides)
+    return replace(view, shape=shape, strides=tuple(0 if n == 1 else next(kept) for n in shape))
