@@ -1,5 +1,6 @@
 # Two commands for a fresh clone: `make demo` trains a network here, `make test` proves the code right.
 EPOCHS ?= 4
+export PYTHON
 
 .PHONY: demo test check clean
 
