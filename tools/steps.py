@@ -42,7 +42,8 @@ class Outcome:
 
     def row(self) -> str:
         """One line of the summary."""
-        state = "ok  " if self.code == 0 else "FAIL"
+        empty = "no tests ran" in self.last_line
+        state = "FAIL" if self.code else "none" if empty else "ok  "
         return f"{state} {self.step.name:<28} {self.seconds:6.1f} s  {self.last_line.strip('= ')}"
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,6 +97,46 @@ def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
     """Run the contracts of a copy: its folder comes before the installed package on the path."""
     code = "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports; "
     return python("-c", code + "sys.exit(lint_imports(no_cache=True))", cwd=root)
+
+
+def test_the_reference_lists_every_option_in_any_python() -> None:
+    parser = argparse.ArgumentParser(prog="p", description="What %(prog)s is.")
+    commands = parser.add_subparsers(dest="command")
+    train = commands.add_parser("train", description="Trains.", epilog="example:\n  p train a")
+    train.add_argument("data", help="where %% is")
+    train.add_argument("-b", "--batch", type=int, default=64, help="samples per step")
+    train.add_argument("--json", action="store_true", help="machine-readable")
+    train.add_argument("--secret", help=argparse.SUPPRESS)
+    text = script("regen").reference(parser)
+    assert "What p is." in text
+    assert "## `p train`" in text
+    assert "| `DATA` | where % is |" in text
+    assert "| `-b BATCH`, `--batch BATCH` | samples per step (default: 64) |" in text
+    assert "| `--json` | machine-readable |" in text
+    assert "```text\nexample:\n  p train a\n```" in text
+    assert "secret" not in text
+
+
+def test_a_stale_reference_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    regen = script("regen")
+    monkeypatch.setattr(regen, "ROOT", tmp_path)
+    monkeypatch.setattr(regen, "CLI", tmp_path / "cli.md")
+    assert not regen.regen_cli(check=True)
+    assert "cli.md is stale; run tools/regen cli" in capsys.readouterr().out
+    assert regen.regen_cli(check=False)
+    assert regen.regen_cli(check=True)
+
+
+def script(name: str) -> Any:
+    """A script of tools/ as a module."""
+    loader = SourceFileLoader(f"tools_{name}", str(ROOT / "tools" / name))
+    spec = spec_from_loader(loader.name, loader)
+    assert spec
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
 
 
 def test_every_module_says_what_it_is() -> None:
