@@ -65,7 +65,18 @@ def tool(name: str, *arguments: str) -> tuple[str, ...]:
 
 def pytest(marks: str, *arguments: str) -> tuple[str, ...]:
     """A pytest run over the tests that ``marks`` selects, on all cores."""
-    return (sys.executable, "-m", "pytest", "-q", "-n", "auto", "-m", marks, *arguments)
+    return (
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "auto",
+        "--maxprocesses=8",
+        "-m",
+        marks,
+        *arguments,
+    )
 
 
 def run(step: Step, live: bool = False) -> Outcome:
