@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pocketgrad.backends.runtimes import Survey
 
-REFRESH = "after a change run `pocketgrad devices --refresh`"
+REFRESH = "After a change run `pocketgrad devices --refresh`"
 
 
 @dataclass(frozen=True, slots=True)

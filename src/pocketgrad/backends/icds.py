@@ -5,7 +5,9 @@ Only finds them and writes folders of .icd files; loading a library is left to `
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import shutil
 import sys
 import sysconfig
 import tempfile
@@ -27,6 +29,7 @@ BARE_LIBRARIES = (
 )
 # Intel's wheel installs .icd files that were never relocated; they name this folder.
 UNRELOCATED = "/opt/anaconda1anaconda2anaconda3"
+MARKER = "made-by-pocketgrad"  # a file in every folder of .icd files that we write
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +107,8 @@ def _named_by_user(place: str) -> list[Icd]:
 def discover(config: Settings) -> tuple[Icd, ...]:
     """Every announced driver, once each; a user's OCL_ICD_VENDORS replaces the places we know."""
     place = config.icd_vendors
-    # A folder we made ourselves is inherited from a parent process: no choice of the user.
-    if place and _our_folders(config) not in Path(place).parents:
+    # A folder we made ourselves was inherited from a parent process: no choice of the user.
+    if place and not Path(place, MARKER).is_file():
         return _distinct(_named_by_user(place))
     found = _in_folder(SYSTEM_FOLDER)
     own = Path(sys.base_prefix, "etc/OpenCL/vendors")  # Termux and conda
@@ -126,26 +129,24 @@ def _distinct(icds: Iterable[Icd]) -> tuple[Icd, ...]:
     return tuple(seen.values())
 
 
-def _our_folders(config: Settings) -> Path:
-    return config.cache_dir / "icd"
-
-
 def folder_of(icds: Sequence[Icd], config: Settings) -> Path:
     """A folder announcing exactly ``icds``, named by its content; a temporary one where the cache
     cannot be written, which the survey notes."""
     libraries = [icd.library for icd in icds]
     name = hashlib.sha256("\n".join(libraries).encode()).hexdigest()[:16]
-    folder = _our_folders(config) / name
+    folder = config.cache_dir / "icd" / name
     try:
         _write_folder(folder, libraries)
     except OSError:
         folder = Path(tempfile.mkdtemp(prefix="pocketgrad-icd-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         _write_folder(folder, libraries)
     return folder
 
 
 def _write_folder(folder: Path, libraries: Sequence[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARKER).touch()
     for index, library in enumerate(libraries):
         file = folder / f"{index:02d}.icd"
         if not file.is_file() or file.read_text(encoding="utf-8") != f"{library}\n":

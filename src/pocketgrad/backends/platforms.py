@@ -7,7 +7,6 @@ survived their probe, and `open_device` turns a report into a pyopencl device.
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from pocketgrad.backends import choosing
@@ -74,8 +73,7 @@ def prepare(found: Survey | None = None, config: Settings | None = None) -> Surv
 
 def open_device(report: DeviceReport, config: Settings | None = None) -> pyopencl.Device:
     """The pyopencl device that ``report`` describes, in this process."""
-    if "pyopencl" not in sys.modules:
-        prepare(config=config)
+    prepare(config=config)  # the loader reads it when platforms are first listed
     try:
         import pyopencl as cl  # loads the drivers: late
     except ImportError as error:
@@ -97,5 +95,5 @@ def open_device(report: DeviceReport, config: Settings | None = None) -> pyopenc
     names = ", ".join(p.name.strip() for p in platforms) or "no platform"
     raise DeviceError(
         f"device {report.ident} ({report.name} of {report.platform}) is not there any more; this "
-        f"process has: {names}; {REFRESH}"
+        f"process has: {names}. {REFRESH}; drivers are fixed once a process has used OpenCL"
     )

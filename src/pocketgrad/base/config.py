@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from pocketgrad.base.errors import SettingError
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -20,12 +22,26 @@ class Settings:
 
 @cache
 def settings() -> Settings:
-    """The settings of this process: POCKETGRAD_CACHE, POCKETGRAD_PROBE_TIMEOUT, POCKETGRAD_VERIFY."""
+    """Those of this process, from POCKETGRAD_CACHE, _PROBE_TIMEOUT, _VERIFY and OCL_ICD_VENDORS."""
     env = os.environ
     xdg = env.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Settings(
         cache_dir=Path(env.get("POCKETGRAD_CACHE") or Path(xdg) / "pocketgrad"),
-        probe_timeout_s=float(env.get("POCKETGRAD_PROBE_TIMEOUT", "60")),
+        probe_timeout_s=_seconds(
+            "POCKETGRAD_PROBE_TIMEOUT", env.get("POCKETGRAD_PROBE_TIMEOUT"), 60.0
+        ),
         verify=env.get("POCKETGRAD_VERIFY", "0") == "1",
         icd_vendors=env.get("OCL_ICD_VENDORS", ""),
     )
+
+
+def _seconds(name: str, text: str | None, default: float) -> float:
+    try:
+        value = float(text) if text else default
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise SettingError(
+            f"{name} is '{text}'; it must be a number of seconds above 0, such as 60"
+        )
+    return value
