@@ -44,8 +44,9 @@ settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--regen`` is what tools/regen calls."""
+    """``--regen`` is what tools/regen calls, ``--device`` what tools/oclgrind does."""
     parser.addoption("--regen", action="store_true", help="rewrite the golden texts")
+    parser.addoption("--device", metavar="SELECTOR", help="run tests of devices on this one alone")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -65,6 +66,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 missing(f"{name} is not installed: pip install -e '.[peer]'")
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each test that asks for a device runs on all, or on the one named on the command line."""
+    if "device" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--device")
+        devices = [pytest.param(chosen, marks=pytest.mark.device)] if chosen else DEVICES
+        metafunc.parametrize("device", devices, indirect=True)
+
+
 def missing(reason: str) -> None:
     """Skip with a reason, or fail where everything has to be there."""
     if IN_CI:
@@ -72,9 +81,9 @@ def missing(reason: str) -> None:
     pytest.skip(reason)
 
 
-@pytest.fixture(params=DEVICES)
+@pytest.fixture
 def device(request: pytest.FixtureRequest) -> str:
-    """A selector of ``open_backend``, and of every ``device=`` argument: each test runs on all."""
+    """A selector of ``open_backend``, and of every ``device=`` argument: any of ours."""
     name: str = request.param
     if name in RUNTIMES:
         require_runtime(name)
