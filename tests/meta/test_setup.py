@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,8 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-HAS_POCL = any(Path("/etc/OpenCL/vendors").glob("*pocl*"))
-ON_X86_LINUX = platform.system() == "Linux" and platform.machine() == "x86_64"
+SYSTEM_DRIVERS = "/etc/OpenCL/vendors"
 
 # Answers the version check, makes a .venv that holds a copy of itself, and notes calls of pip.
 PYTHON = """#!/bin/sh
@@ -27,23 +25,32 @@ esac
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A project folder whose path has spaces."""
+    """A project folder whose path has spaces, on a machine without an OpenCL driver."""
     folder = tmp_path / "a check out"
     (folder / "tools").mkdir(parents=True)
-    shutil.copy(ROOT / "tools" / "setup", folder / "tools")
+    script = (ROOT / "tools" / "setup").read_text()
+    assert SYSTEM_DRIVERS in script
+    (folder / "tools" / "setup").write_text(script.replace(SYSTEM_DRIVERS, f"{tmp_path}/vendors"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     return folder
 
 
 def setup(
-    checkout: Path, what: str = "demo", ci: str = "false", **python: str | int
+    checkout: Path, what: str = "demo", machine: str = "x86_64", **python: str | int
 ) -> subprocess.CompletedProcess[str]:
-    names = {"version_check": 0, "venv": "", "pip": 0} | python
+    names = {"version_check": 0, "venv": "", "pip": 0, "ci": "false"} | python
     command = checkout / "bin" / "python3"
     command.parent.mkdir(exist_ok=True)
     command.write_text(PYTHON.format(**names))
     command.chmod(0o755)
-    env = {"PATH": f"{command.parent}:/usr/bin:/bin", "CI": ci, "PYTHON": str(command)}
+    uname = checkout / "bin" / "uname"
+    uname.write_text(f"#!/bin/sh\n[ $1 = -s ] && echo Linux || echo {machine}\n")
+    uname.chmod(0o755)
+    env = {
+        "PATH": f"{command.parent}:/usr/bin:/bin",
+        "CI": str(names["ci"]),
+        "PYTHON": str(command),
+    }
     if python.get("version_check"):  # the real ones must not be found either
         tools = checkout / "bin"
         for name in ("sh", "dirname", "cat", "cp", "mkdir"):
@@ -107,12 +114,26 @@ def test_a_failed_installation_is_tried_again(checkout: Path) -> None:
     assert len(installed(checkout)) == 2
 
 
-@pytest.mark.skipif(not ON_X86_LINUX, reason="Intel's runtime exists for x86-64 Linux only")
 def test_intels_runtime_is_taken_only_without_pocl_but_always_in_ci(checkout: Path) -> None:
+    result = setup(checkout)
+    assert installed(checkout)[-1] == ".[cpu]"
+    assert "270 MB" in result.stdout
+    shutil.rmtree(checkout / ".venv")
+    drivers = checkout.parent / "vendors"
+    drivers.mkdir()
+    (drivers / "pocl.icd").touch()
     setup(checkout)
-    assert ("cpu" in installed(checkout)[-1]) is not HAS_POCL
+    assert installed(checkout)[-1] == "."
     setup(checkout, "test", ci="true")
     assert installed(checkout)[-1] == ".[test,dev,cpu,peer]"
+
+
+def test_where_no_runtime_can_be_had_it_says_what_to_install(checkout: Path) -> None:
+    result = setup(checkout, machine="aarch64")
+    assert result.returncode == 0
+    assert installed(checkout) == ["."]
+    assert "reference backend" in result.stdout
+    assert "apt install pocl-opencl-icd" in result.stdout
 
 
 def test_an_old_python_is_refused_with_what_to_do(checkout: Path) -> None:
