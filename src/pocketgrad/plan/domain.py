@@ -1,0 +1,155 @@
+"""The iteration space of fused nodes: which axes of which values run together.
+
+Nodes computed by one loop nest share domain dimensions. Dimensions that reductions sum over are
+the row; the others are outer. A value that lives on the row is computed in a pass over it, one that
+does not once per outer position. All reductions of a group run over the same row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from pocketgrad.ir.core import Node, Value
+from pocketgrad.ops.move import Broadcast, Reshape
+from pocketgrad.ops.pointwise import Pointwise
+from pocketgrad.ops.reduce import Reduction
+from pocketgrad.ops.source import Constant, Iota, Uniform
+
+SOURCES = (Constant, Iota, Uniform)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Sizes of the dimensions, the reduced ones, and for each value the dimension of each axis.
+
+    ``axes[v][i]`` is None where axis i has size 1. ``levels[v]`` counts the passes over the row
+    that must end before the value can be computed.
+    """
+
+    sizes: tuple[int, ...]
+    row: frozenset[int]
+    axes: dict[Value, tuple[int | None, ...]]
+    levels: dict[Value, int]
+
+    @property
+    def outer(self) -> frozenset[int]:
+        """Dimensions that no reduction runs over."""
+        return frozenset(range(len(self.sizes))) - self.row
+
+    def dims(self, value: Value) -> frozenset[int]:
+        """The dimensions a value varies along."""
+        return frozenset(d for d in self.axes[value] if d is not None)
+
+    def size(self, dims: Iterable[int]) -> int:
+        """Number of positions over some dimensions."""
+        return prod(self.sizes[d] for d in dims)
+
+    def storable(self, value: Value) -> bool:
+        """Whether each element is computed by exactly one outer position."""
+        dims = self.dims(value)
+        return self.outer <= dims and (not dims & self.row or self.row <= dims)
+
+
+class _Union:
+    """Union-find over (value, axis) pairs."""
+
+    def __init__(self) -> None:
+        self.parent: dict[tuple[Value, int], tuple[Value, int]] = {}
+
+    def find(self, key: tuple[Value, int]) -> tuple[Value, int]:
+        self.parent.setdefault(key, key)
+        while self.parent[key] != key:
+            self.parent[key] = self.parent[self.parent[key]]
+            key = self.parent[key]
+        return key
+
+    def join(self, a: tuple[Value, int], b: tuple[Value, int]) -> None:
+        self.parent[self.find(a)] = self.find(b)
+
+
+def loopable(node: Node) -> bool:
+    """Whether a node can be part of a loop nest."""
+    op = node.op
+    if isinstance(op, Reshape):
+        return _squeezed(node.inputs[0].shape) == _squeezed(op.shape)
+    return isinstance(op, (Pointwise, Reduction, Broadcast, *SOURCES))
+
+
+def analyse(nodes: Sequence[Node]) -> Domain | None:
+    """The common domain of some nodes in order; None where they cannot share a loop nest."""
+    union = _Union()
+    for node in nodes:
+        for a, b in _aligned(node):
+            union.join(a, b)
+    values = list(dict.fromkeys(v for n in nodes for v in (*n.inputs, *n.outputs)))
+    roots = {
+        v: tuple(union.find((v, i)) if n != 1 else None for i, n in enumerate(v.shape))
+        for v in values
+    }
+    if any(len(set(r) - {None}) != sum(x is not None for x in r) for r in roots.values()):
+        return None  # a value meets itself transposed
+    widest = max(values, key=lambda v: sum(r is not None for r in roots[v]))
+    order = [r for r in roots[widest] if r is not None]
+    number = {r: i for i, r in enumerate(order)}
+    if any(r is not None and r not in number for rs in roots.values() for r in rs):
+        return None  # no value spans the whole domain
+    axes = {
+        v: tuple(None if r is None else number[r] for r in rs) for v, rs in roots.items()
+    }
+    sizes = tuple(n for n in widest.shape if n != 1)
+    return _levelled(nodes, sizes, axes)
+
+
+def _levelled(
+    nodes: Sequence[Node], sizes: tuple[int, ...], axes: dict[Value, tuple[int | None, ...]]
+) -> Domain | None:
+    rows = {row for node in nodes if (row := reduced(node, axes))}
+    if len(rows) > 1:
+        return None
+    row = next(iter(rows), frozenset())
+    levels: dict[Value, int] = {}
+    for node in nodes:
+        base = max((levels.get(v, 0) for v in node.inputs), default=0)
+        levels |= dict.fromkeys(node.outputs, base + bool(reduced(node, axes)))
+    domain = Domain(sizes, row, axes, {v: levels.get(v, 0) for v in axes})
+    for node in nodes:
+        if reduced(node, axes) and domain.outer - domain.dims(node.outputs[0]):
+            return None  # the reduction would be repeated along an outer dimension
+    return domain
+
+
+def reduced(node: Node, axes: dict[Value, tuple[int | None, ...]]) -> frozenset[int]:
+    """The dimensions a node sums over (none for other nodes, or where all have size 1)."""
+    if not isinstance(node.op, Reduction):
+        return frozenset()
+    mine = axes[node.inputs[0]]
+    return frozenset(d for a in node.op.axes if (d := mine[a]) is not None)
+
+
+def _aligned(node: Node) -> Iterable[tuple[tuple[Value, int], tuple[Value, int]]]:
+    """Pairs of axes of a node's values that run together."""
+    out = node.outputs[0]
+    if isinstance(node.op, Reduction):
+        (x,) = node.inputs
+        kept = [i for i in range(len(x.shape)) if node.op.keepdims or i not in node.op.axes]
+        for j, i in enumerate(kept):
+            if i not in node.op.axes:
+                yield (x, i), (out, j)
+    elif isinstance(node.op, Reshape):
+        (x,) = node.inputs
+        ins = [i for i, n in enumerate(x.shape) if n != 1]
+        outs = [i for i, n in enumerate(out.shape) if n != 1]
+        for i, j in zip(ins, outs, strict=True):
+            yield (x, i), (out, j)
+    else:
+        for x in node.inputs:
+            lead = len(out.shape) - len(x.shape)
+            for i, n in enumerate(x.shape):
+                if n != 1 and n == out.shape[lead + i]:
+                    yield (x, i), (out, lead + i)
+
+
+def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(n for n in shape if n != 1)

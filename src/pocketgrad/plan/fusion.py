@@ -1,0 +1,148 @@
+"""Which nodes become one launch: loop nests grow along edges while they stay legal and parallel.
+
+Works on whole groups; the schedule then orders them and decides where values lie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pocketgrad.ir.core import Graph, Node, Value
+from pocketgrad.plan.domain import SOURCES, Domain, analyse, loopable
+from pocketgrad.plan.views import VIEW_OPS
+
+MIN_ROWS = 16  # a reduction over fewer rows than this leaves cores idle …
+SERIAL_ELEMENTS = 16_384  # … unless it is this small, where a launch costs more than it saves
+MAX_NODES = 96  # compile time of a kernel grows faster than its length
+
+
+@dataclass(eq=False)
+class Group:
+    """Nodes fused so far, by position in the graph. A lone other op is a group of its own."""
+
+    nodes: list[int]
+    loops: bool
+    before: set[Group] = field(default_factory=set)
+    merged: bool = False  # into another group, so no longer one of its own
+
+
+class Fusion:
+    """Greedy fusion over a graph. ``groups`` is the result."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.position = {node: i for i, node in enumerate(graph.nodes)}
+        self.results = set(graph.results)
+        self.of: dict[int, Group] = {}  # node position -> group
+        self.groups: list[Group] = []
+        for i, node in enumerate(graph.nodes):
+            if not isinstance(node.op, (*SOURCES, *VIEW_OPS)):
+                self._place(i)
+
+    def _place(self, i: int) -> None:
+        node = self.graph.nodes[i]
+        group = Group([i], loopable(node))
+        group.before = {self.of[p] for v in node.inputs for p in self._makers(v)}
+        self.of[i] = group
+        self.groups.append(group)
+        if not group.loops:
+            return
+        for other in sorted(group.before, key=lambda g: -g.nodes[-1]):
+            if other.loops and not other.merged:
+                self._try_merge(self.of[i], other)
+
+    def _makers(self, value: Value) -> set[int]:
+        """Positions of the placed nodes a value is made by, seen through views."""
+        node = self.graph.producers.get(value)
+        if node is None:
+            return set()
+        if isinstance(node.op, (*VIEW_OPS, *SOURCES)):
+            return {p for v in node.inputs for p in self._makers(v)}
+        return {self.position[node]}
+
+    def _try_merge(self, late: Group, early: Group) -> None:
+        joined = sorted({*late.nodes, *early.nodes})
+        if late is early or len(joined) > MAX_NODES or self._detour(early, late):
+            return
+        nodes = self.closure(joined)
+        domain = analyse(nodes)
+        if domain is None or not self._sound(nodes, domain):
+            return
+        early.nodes = joined
+        early.before |= late.before
+        early.before.discard(early)
+        late.merged = True
+        self.groups.remove(late)
+        for group in self.groups:
+            if late in group.before:
+                group.before.remove(late)
+                group.before.add(early)
+        for i in late.nodes:
+            self.of[i] = early
+
+    def _detour(self, early: Group, late: Group) -> bool:
+        """Whether a path leads from early to late through a third group."""
+        floor = early.nodes[0]
+        seen, stack = set(), [g for g in late.before if g is not early]
+        while stack:
+            group = stack.pop()
+            if group is early:
+                return True
+            if group in seen or group.nodes[-1] < floor:
+                continue
+            seen.add(group)
+            stack += group.before
+        return False
+
+    def closure(self, positions: list[int]) -> list[Node]:
+        """The nodes, with the sources they use and the views that lie between them, in order."""
+        chosen = set(positions)
+        inside = {v for i in positions for v in self.graph.nodes[i].outputs}
+        pending = [v for i in positions for v in self.graph.nodes[i].inputs]
+        while pending:
+            value = pending.pop()
+            node = self.graph.producers.get(value)
+            if node is None or self.position[node] in chosen:
+                continue
+            source = isinstance(node.op, SOURCES)
+            if source or (loopable(node) and self._leads_inside(node, inside)):
+                chosen.add(self.position[node])
+                pending += node.inputs if not source else ()
+        return [self.graph.nodes[i] for i in sorted(chosen)]
+
+    def _hidden(self, value: Value, members: set[Node]) -> bool:
+        """Whether a value read from memory is a view of one computed in the same group."""
+        return any(self.graph.nodes[p] in members for p in self._makers(value))
+
+    def _leads_inside(self, node: Node, inside: set[Value]) -> bool:
+        """Whether a chain of loopable views ends at a value computed in the group or a source."""
+        while isinstance(node.op, VIEW_OPS) and loopable(node):
+            value = node.inputs[0]
+            if value in inside:
+                return True
+            maker = self.graph.producers.get(value)
+            if maker is None:
+                return False
+            if isinstance(maker.op, SOURCES):
+                return True
+            node = maker
+        return False
+
+    def _sound(self, nodes: list[Node], domain: Domain) -> bool:
+        """Every value needed outside is stored once, and enough runs side by side."""
+        members = set(nodes)
+        inside = {v for node in nodes for v in node.outputs}
+        for node in nodes:
+            if any(v not in inside and self._hidden(v, members) for v in node.inputs):
+                return False
+            if isinstance(node.op, SOURCES):
+                continue
+            for value in node.outputs:
+                wanted = value in self.results or any(
+                    n not in members for n in self.graph.consumers.get(value, ())
+                )
+                if wanted and not isinstance(node.op, VIEW_OPS) and not domain.storable(value):
+                    return False
+        total = domain.size(range(len(domain.sizes)))
+        rows = domain.size(domain.outer)
+        return not domain.row or rows >= MIN_ROWS or total <= SERIAL_ELEMENTS

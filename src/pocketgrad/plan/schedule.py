@@ -1,0 +1,269 @@
+"""A graph as ordered steps, each value with its place: fusion, views, joins in place, donation.
+
+A value is stored unless it lives only inside one step. Where its reader or its donated input has a
+place for it already, it is written there and never copied.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pocketgrad.ir.core import Graph, Node, TensorType, Value
+from pocketgrad.ops.arithmetic import Cast
+from pocketgrad.ops.linalg import MatMul
+from pocketgrad.ops.move import Concat, Pad, Reshape
+from pocketgrad.ops.source import Constant
+from pocketgrad.plan.domain import SOURCES, analyse
+from pocketgrad.plan.fusion import Fusion, Group
+from pocketgrad.plan.plan import Step
+from pocketgrad.plan.views import VIEW_OPS, View, row_major, through, whole
+
+STRIDED_READERS = (MatMul,)  # ops whose kernels take operands with any strides
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Ordered steps, and how every value that is read or kept lies in memory."""
+
+    steps: tuple[Step, ...]
+    views: Mapping[Value, View]
+
+
+def schedule(graph: Graph) -> Schedule:
+    """Group, order and place; donated inputs are overwritten wherever nothing reads them later."""
+    fusion = Fusion(graph)
+    copied: set[Value] = set()
+    while True:
+        scheduler = _Scheduler(graph, fusion, copied)
+        result = scheduler.run()
+        unsafe = {v for v in graph.updates if v not in copied and not _overwritable(result, v)}
+        if not unsafe:
+            return result
+        copied |= unsafe
+
+
+class _Scheduler:
+    def __init__(self, graph: Graph, fusion: Fusion, copied: set[Value]) -> None:
+        self.graph, self.fusion, self.copied = graph, fusion, copied
+        self.steps: list[Step] = []
+        self.views: dict[Value, View] = {v: whole(v) for v in graph.inputs}
+        self.places: dict[Value, View] = {}
+        self._claim_places()
+
+    def run(self) -> Schedule:
+        for group in _ordered(self.fusion.groups):
+            self._emit(group)
+        for value in self.graph.outputs:
+            self._stored(value)
+        for old, new in self.graph.updates.items():
+            view = self._stored(new)
+            if view.base is not old or view != whole(old):
+                self._copy(new, view, whole(old))
+        return Schedule(tuple(self.steps), self.views)
+
+    # ---- where values are written -------------------------------------------------------------
+
+    def _claim_places(self) -> None:
+        for old, new in self.graph.updates.items():
+            if old not in self.copied:
+                self._claim(new, whole(old))
+        for node in reversed(self.graph.nodes):
+            if isinstance(node.op, Concat):
+                (joined,) = node.outputs
+                target = self.places.get(joined, whole(joined))
+                self.places[joined] = target
+                for cut, part in zip(
+                    node.op.parts([v.shape for v in node.inputs]), node.inputs, strict=True
+                ):
+                    there = through(cut, target)
+                    assert there is not None
+                    self._claim(part, there)
+
+    def _claim(self, value: Value, target: View) -> None:
+        """Have ``value`` computed in ``target`` if its producer can write there."""
+        maker = self.graph.producers.get(value)
+        while maker is not None and isinstance(maker.op, Reshape) and target.dense:
+            value = maker.inputs[0]
+            target = View(target.base, target.offset, value.shape, row_major(value.shape))
+            maker = self.graph.producers.get(value)
+        if maker is None or value in self.places or isinstance(maker.op, (*VIEW_OPS, *SOURCES)):
+            return
+        position = self.fusion.position[maker]
+        writes_anywhere = self.fusion.of[position].loops
+        if writes_anywhere or target.dense:
+            self.places[value] = target
+
+    # ---- steps --------------------------------------------------------------------------------
+
+    def _emit(self, group: Group) -> None:
+        node = self.graph.nodes[group.nodes[0]]
+        if group.loops:
+            self._emit_loops(group)
+        elif isinstance(node.op, Concat):
+            self._emit_concat(node)
+        elif isinstance(node.op, Pad):
+            self._emit_pad(node)
+        else:
+            self._emit_single(node)
+
+    def _emit_loops(self, group: Group) -> None:
+        nodes = self.fusion.closure(group.nodes)
+        inside = {v for n in nodes for v in n.outputs}
+        outside = dict.fromkeys(v for n in nodes for v in n.inputs if v not in inside)
+        reads = {v: self._stored(v) for v in outside}
+        members = set(nodes)
+        computed = {v for i in group.nodes for v in self.graph.nodes[i].outputs}
+        writes = {}
+        for node in nodes:
+            for v in node.outputs:
+                if v in computed and self._wanted(v, members):
+                    writes[v] = self._place(v)
+        self._append(tuple(nodes), reads, writes)
+
+    def _wanted(self, value: Value, members: set[Node]) -> bool:
+        """Whether anything outside the group needs the value, directly or through a view."""
+        if value in self.fusion.results or value in self.places:
+            return True
+        for node in self.graph.consumers.get(value, ()):
+            if node not in members:
+                return True
+            if isinstance(node.op, VIEW_OPS) and self._wanted(node.outputs[0], members):
+                return True
+        return False
+
+    def _emit_single(self, node: Node) -> None:
+        reads = {}
+        for v in node.inputs:
+            view = self._stored(v)
+            if not view.dense and not isinstance(node.op, STRIDED_READERS):
+                view = self._dense(v, view)
+            reads[v] = view
+        used = [v for v in node.outputs if self._wanted(v, {node})] or [node.outputs[0]]
+        self._append((node,), reads, {v: self._place(v) for v in used})
+
+    def _emit_concat(self, node: Node) -> None:
+        (joined,) = node.outputs
+        self.views[joined] = target = self.places[joined]
+        assert isinstance(node.op, Concat)
+        cuts = node.op.parts([v.shape for v in node.inputs])
+        for cut, part in zip(cuts, node.inputs, strict=True):
+            there = through(cut, target)
+            assert there is not None
+            view = self._stored(part)
+            if view != there and part.type.size:
+                self._copy(part, view, there)
+
+    def _emit_pad(self, node: Node) -> None:
+        (padded,), (x,) = node.outputs, node.inputs
+        assert isinstance(node.op, Pad)
+        target = self._place(padded)
+        filler = Node(Constant(node.op.value, x.dtype, padded.shape), (), (padded,), node.scope, node.phase)
+        self._append((filler,), {}, {padded: target})
+        inside = through(node.op.interior(x.shape), target)
+        assert inside is not None
+        if x.type.size:
+            self._copy(x, self._stored(x), inside)
+
+    def _append(
+        self, nodes: tuple[Node, ...], reads: dict[Value, View], writes: dict[Value, View]
+    ) -> None:
+        self.views |= writes
+        if any(v.type.size for v in writes):
+            self.steps.append(Step(nodes, reads, writes))
+
+    def _place(self, value: Value) -> View:
+        return self.places.get(value) or whole(value)
+
+    # ---- how values are read --------------------------------------------------------------------
+
+    def _stored(self, value: Value) -> View:
+        """How a value lies; sources and scattered reshapes get a place first."""
+        if value in self.views:
+            return self.views[value]
+        node = self.graph.producers[value]
+        if isinstance(node.op, VIEW_OPS):
+            view = self._stored(node.inputs[0])
+            seen = through(node.op, view)
+            if seen is None:
+                seen = through(node.op, self._dense(node.inputs[0], view))
+                assert seen is not None
+            self.views[value] = seen
+        else:
+            reads = {v: self._stored(v) for v in node.inputs}
+            self._append((node,), reads, {value: whole(value)})
+        return self.views[value]
+
+    def _dense(self, value: Value, view: View) -> View:
+        """A dense copy of a scattered value."""
+        fresh = Value(TensorType(value.shape, value.dtype), f"{value.name}.dense")
+        return self._copy(value, view, whole(fresh))
+
+    def _copy(self, value: Value, source: View, target: View) -> View:
+        moved = Value(value.type, f"{value.name}.copy")
+        maker = self.graph.producers.get(value)
+        scope, phase = (maker.scope, maker.phase) if maker else ("", "forward")
+        node = Node(Cast(value.dtype), (value,), (moved,), scope, phase)
+        self.steps.append(Step((node,), {value: source}, {moved: target}))
+        return target
+
+
+def _ordered(groups: list[Group]) -> list[Group]:
+    """Topological order, as close to the order of the graph as dependencies allow."""
+    waiting = {g: len(g.before) for g in groups}
+    after: dict[Group, list[Group]] = {}
+    for group in groups:
+        for earlier in group.before:
+            after.setdefault(earlier, []).append(group)
+    ready = [(g.nodes[-1], i) for i, g in enumerate(groups) if not waiting[g]]
+    index = {g: i for i, g in enumerate(groups)}
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        _, i = heapq.heappop(ready)
+        order.append(groups[i])
+        for later in after.get(groups[i], ()):
+            waiting[later] -= 1
+            if not waiting[later]:
+                heapq.heappush(ready, (later.nodes[-1], index[later]))
+    assert len(order) == len(groups), "fusion made a cycle"
+    return order
+
+
+def _overwritable(result: Schedule, old: Value) -> bool:
+    """Whether no step reads the old contents of a donated input after they were overwritten."""
+    written: list[View] = []
+    for step in result.steps:
+        mine = [w for w in step.writes.values() if w.base is old]
+        for value, read in step.reads.items():
+            if read.base is not old:
+                continue
+            if any(_overlap(read, w) for w in written):
+                return False
+            if any(_overlap(read, w) for w in mine) and not in_place(step, value, mine):
+                return False
+        written += mine
+    return True
+
+
+def in_place(step: Step, value: Value, writes: list[View]) -> bool:
+    """Whether the step reads each element of ``value`` before, and only where, it overwrites it."""
+    domain = analyse(step.nodes) if len(step.nodes) > 1 or step.nodes[0].inputs else None
+    if domain is None or value not in domain.axes:
+        return False
+    read = step.reads[value]
+    last = max(domain.levels.values())
+    for target, view in step.writes.items():
+        if not any(view is w for w in writes):
+            continue
+        same = view == read and domain.axes.get(target) == domain.axes[value]
+        late = domain.levels[target] == last or not domain.dims(target) & domain.row
+        if not (same and late) and _overlap(read, view):
+            return False
+    return True
+
+
+def _overlap(a: View, b: View) -> bool:
+    (a0, a1), (b0, b1) = a.span, b.span
+    return a0 < b1 and b0 < a1
