@@ -1,4 +1,4 @@
-"""Operations that only move elements. All but Pad and Concat are ways to read, and cost no launch."""
+"""Operations that only move elements. All but Pad and Concat are ways to read, without a launch."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Reshape(Movement):
     def vjp(
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
-        return (cts[0] and reshape(cts[0], inputs[0].shape),)
+        return (None if cts[0] is None else reshape(cts[0], inputs[0].shape),)
 
     @classmethod
     def samples(cls) -> Iterator[Sample]:
@@ -69,11 +69,12 @@ class Transpose(Movement):
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
         back = tuple(int(a) for a in np.argsort(self.axes))
-        return (cts[0] and transpose(cts[0], back),)
+        return (None if cts[0] is None else transpose(cts[0], back),)
 
     @classmethod
     def samples(cls) -> Iterator[Sample]:
-        for shape, axes in (((3, 5), (1, 0)), ((2, 17, 33), (2, 0, 1)), ((2, 3, 4, 5), (0, 2, 1, 3))):
+        turns = (((3, 5), (1, 0)), ((2, 17, 33), (2, 0, 1)), ((2, 3, 4, 5), (0, 2, 1, 3)))
+        for shape, axes in turns:
             yield Sample(cls(axes), (TensorType(shape),))
 
 
@@ -101,11 +102,12 @@ class Broadcast(Movement):
     ) -> tuple[Value | None, ...]:
         from pocketgrad.ops.pointwise import unbroadcast
 
-        return (cts[0] and unbroadcast(cts[0], inputs[0].shape),)
+        return (None if cts[0] is None else unbroadcast(cts[0], inputs[0].shape),)
 
     @classmethod
     def samples(cls) -> Iterator[Sample]:
-        for a, b in (((1,), (7,)), ((), (3, 4)), ((3, 1, 5), (3, 4, 5)), ((4,), (2, 4)), ((1, 2), (0, 2))):
+        flat = (((1,), (7,)), ((), (3, 4)), ((4,), (2, 4)), ((1, 2), (0, 2)))
+        for a, b in (*flat, ((3, 1, 5), (3, 4, 5))):
             yield Sample(cls(b), (TensorType(a),))
 
 
@@ -170,7 +172,7 @@ class Flip(Movement):
     def vjp(
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
-        return (cts[0] and emit(self, cts[0]),)
+        return (None if cts[0] is None else emit(self, cts[0]),)
 
     @classmethod
     def samples(cls) -> Iterator[Sample]:
@@ -220,7 +222,7 @@ class Pad(Movement):
     def vjp(
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
-        return (cts[0] and emit(self.interior(inputs[0].shape), cts[0]),)
+        return (None if cts[0] is None else emit(self.interior(inputs[0].shape), cts[0]),)
 
     @classmethod
     def samples(cls) -> Iterator[Sample]:
@@ -243,8 +245,10 @@ class Concat(Op):
             raise ShapeError(f"axis {self.axis} is not in {first}")
         for t in types:
             others = t.shape[: self.axis] + t.shape[self.axis + 1 :]
-            if t.dtype is not first.dtype or len(t.shape) != rank or (
-                others != first.shape[: self.axis] + first.shape[self.axis + 1 :]
+            if (
+                t.dtype is not first.dtype
+                or len(t.shape) != rank
+                or (others != first.shape[: self.axis] + first.shape[self.axis + 1 :])
             ):
                 raise ShapeError(f"cannot join {first} and {t} along axis {self.axis}")
         total = sum(t.shape[self.axis] for t in types)
@@ -338,7 +342,8 @@ def slice_(x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
     starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
     stops = tuple(stop if i == axis else n for i, n in enumerate(x.shape))
     steps = tuple(step if i == axis else 1 for i in range(len(x.shape)))
-    return x if (start, stop, step) == (0, x.shape[axis], 1) else emit(Slice(starts, stops, steps), x)
+    whole = (start, stop, step) == (0, x.shape[axis], 1)
+    return x if whole else emit(Slice(starts, stops, steps), x)
 
 
 def split(x: Value, sizes: int | Sequence[int], axis: int = 0) -> list[Value]:
