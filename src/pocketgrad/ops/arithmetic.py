@@ -182,7 +182,7 @@ class Div(Binary):
 
 @dataclass(frozen=True)
 class Maximum(Binary):
-    """The larger, NaN if either is; where equal the gradient is shared in halves, as in PyTorch."""
+    """The larger, NaN if either is; equal operands share the gradient, as in PyTorch."""
 
     expr = "WHERE((x > y) | (x != x), x, y)"
 
@@ -199,7 +199,7 @@ class Maximum(Binary):
 
 @dataclass(frozen=True)
 class Minimum(Binary):
-    """The smaller, NaN if either is; where equal the gradient is shared in halves, as in PyTorch."""
+    """The smaller, NaN if either is; equal operands share the gradient, as in PyTorch."""
 
     expr = "WHERE((x < y) | (x != x), x, y)"
 

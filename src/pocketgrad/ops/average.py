@@ -32,7 +32,7 @@ class AvgPool2d(StridedPool):
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
         h, w = inputs[0].shape[2:]
-        return (cts[0] and emit(AvgPool2dGrad(*self.attributes().values(), hw=(h, w)), cts[0]),)
+        return (None if cts[0] is None else emit(AvgPool2dGrad(**self.attributes(), hw=(h, w)), cts[0]),)
 
     def cost(self, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> Cost:
         return self.work(ins[0], outs[0], ins[0].nbytes + outs[0].nbytes)
@@ -41,7 +41,7 @@ class AvgPool2d(StridedPool):
     def samples(cls) -> Iterator[Sample]:
         for attributes, x in cls.cases():
             for include in (True, False):
-                yield Sample(cls(*attributes, count_include_pad=include), (x,))
+                yield Sample(cls(**attributes, count_include_pad=include), (x,))
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class AvgPool2dGrad(StridedPool):
     def vjp(
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
-        *forward, _ = self.attributes().values()
-        return (cts[0] and emit(AvgPool2d(*forward), cts[0]),)
+        forward = {k: v for k, v in self.attributes().items() if k != "hw"}
+        return (None if cts[0] is None else emit(AvgPool2d(**forward), cts[0]),)
 
     def cost(self, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> Cost:
         return self.work(outs[0], ins[0], ins[0].nbytes + outs[0].nbytes)
@@ -69,9 +69,9 @@ class AvgPool2dGrad(StridedPool):
     @classmethod
     def samples(cls) -> Iterator[Sample]:
         for forward in AvgPool2d.samples():
-            attributes, (x,) = forward.op.attributes().values(), forward.ins
+            attributes, (x,) = forward.op.attributes(), forward.ins
             h, w = x.shape[2:]
-            yield Sample(cls(*attributes, hw=(h, w)), forward.op.infer(x))
+            yield Sample(cls(**attributes, hw=(h, w)), forward.op.infer(x))
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class AdaptiveAvgPool2d(AdaptivePool):
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
         h, w = inputs[0].shape[2:]
-        return (cts[0] and emit(AdaptiveAvgPool2dGrad(self.out_hw, (h, w)), cts[0]),)
+        return (None if cts[0] is None else emit(AdaptiveAvgPool2dGrad(self.out_hw, (h, w)), cts[0]),)
 
     def cost(self, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> Cost:
         return self.work(ins[0], outs[0], ins[0].nbytes + outs[0].nbytes)
@@ -96,7 +96,7 @@ class AdaptiveAvgPool2d(AdaptivePool):
     @classmethod
     def samples(cls) -> Iterator[Sample]:
         for attributes, x in cls.cases():
-            yield Sample(cls(*attributes), (x,))
+            yield Sample(cls(**attributes), (x,))
 
 
 @dataclass(frozen=True)
@@ -114,16 +114,17 @@ class AdaptiveAvgPool2dGrad(AdaptivePool):
     def vjp(
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
-        return (cts[0] and emit(AdaptiveAvgPool2d(self.out_hw), cts[0]),)
+        return (None if cts[0] is None else emit(AdaptiveAvgPool2d(self.out_hw), cts[0]),)
 
     def cost(self, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> Cost:
         return self.work(outs[0], ins[0], ins[0].nbytes + outs[0].nbytes)
 
     @classmethod
     def samples(cls) -> Iterator[Sample]:
-        for (out_hw,), x in cls.cases():
+        for attributes, x in cls.cases():
             h, w = x.shape[2:]
-            yield Sample(cls(out_hw, (h, w)), AdaptiveAvgPool2d(out_hw).infer(x))
+            grad = cls(**attributes, hw=(h, w))
+            yield Sample(grad, AdaptiveAvgPool2d(**attributes).infer(x))
 
 
 def averaged(x: Array, rows: Window, columns: Window, padded: bool) -> Array:
@@ -131,7 +132,8 @@ def averaged(x: Array, rows: Window, columns: Window, padded: bool) -> Array:
     wide = widened(x)
     across = np.stack([wide[..., cut].sum(3) for cut in columns.cuts()], 3)
     total = np.stack([across[..., cut, :].sum(2) for cut in rows.cuts()], 2)
-    return (total / divisors(rows, columns, padded).astype(wide.dtype)).astype(x.dtype)
+    y: Array = total / divisors(rows, columns, padded).astype(wide.dtype)
+    return y.astype(x.dtype)
 
 
 def shared(ct: Array, rows: Window, columns: Window, padded: bool) -> Array:

@@ -108,8 +108,6 @@ class LogicalNot(Pointwise):
         yield Sample(cls(), (TensorType((4, 17), bool_),), ints=(0, 2))
 
 
-
-
 @dataclass(frozen=True)
 class IsFinite(Pointwise):
     """Neither NaN nor infinite."""

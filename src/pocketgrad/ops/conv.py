@@ -173,7 +173,7 @@ class Conv2dGradInput(Conv):
     @classmethod
     def samples(cls) -> Iterator[Sample]:
         for op, x, w, y in _forward_cases():
-            grad = cls(*op.attributes().values(), hw=(x.shape[2], x.shape[3]))
+            grad = cls(**op.attributes(), hw=(x.shape[2], x.shape[3]))
             yield Sample(grad, (y, w))
 
 
@@ -214,24 +214,25 @@ class Conv2dGradWeight(Conv):
     @classmethod
     def samples(cls) -> Iterator[Sample]:
         for op, x, w, y in _forward_cases():
-            grad = cls(*op.attributes().values(), rs=(w.shape[2], w.shape[3]))
+            grad = cls(**op.attributes(), rs=(w.shape[2], w.shape[3]))
             yield Sample(grad, (x, y))
 
 
 def _forward_cases() -> Iterator[tuple[Conv2d, TensorType, TensorType, TensorType]]:
     for sample in Conv2d.samples():
         assert isinstance(sample.op, Conv2d)
-        yield sample.op, *sample.ins, *sample.op.infer(*sample.ins)
+        (x, w), (y,) = sample.ins, sample.op.infer(*sample.ins)
+        yield sample.op, x, w, y
 
 
 def _grad_input(like: Conv, ct: Value, w: Value, x: tuple[int, ...]) -> Value:
-    forward = like.forward().attributes().values()
-    return emit(Conv2dGradInput(*forward, hw=(x[2], x[3])), ct, w)
+    forward = like.forward().attributes()
+    return emit(Conv2dGradInput(**forward, hw=(x[2], x[3])), ct, w)
 
 
 def _grad_weight(like: Conv, x: Value, ct: Value, w: tuple[int, ...]) -> Value:
-    forward = like.forward().attributes().values()
-    return emit(Conv2dGradWeight(*forward, rs=(w[2], w[3])), x, ct)
+    forward = like.forward().attributes()
+    return emit(Conv2dGradWeight(**forward, rs=(w[2], w[3])), x, ct)
 
 
 def _along(window: Strided, tap: int) -> slice:

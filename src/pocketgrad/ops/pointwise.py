@@ -1,16 +1,17 @@
 """Elementwise operations. ``expr`` is the OpenCL C of one element; kernels are made from it.
 
-In ``expr`` the operands are x, y, z. The generator defines: ``F(c)`` a float literal in the register
-type, ``WHERE(c, a, b)``, ``NOT(c)``. Conditions are ints: nonzero is true (all ones in vectors).
+In ``expr`` the operands are x, y, z. The generator defines: ``F(c)`` a float literal in the
+register type, ``WHERE(c, a, b)``, ``NOT(c)``. Conditions are ints: nonzero is true (all ones in
+vectors).
 Shapes broadcast as in NumPy; the gradient sums what was broadcast.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Pointwise(Op):
         return dtype
 
     @abstractmethod
-    def scalar(self, *arrays: Array) -> Array:
+    def scalar(self, *arrays: Any, **none: Any) -> Array:  # Any: subclasses name their operands
         """The same function in NumPy."""
 
     def partials(self, ins: tuple[Value, ...], out: Value, ct: Value) -> tuple[Value | None, ...]:
@@ -75,7 +76,8 @@ class Pointwise(Op):
             return (None,) * len(inputs)
         grads = self.partials(inputs, outputs[0], ct)
         return tuple(
-            None if g is None else unbroadcast(g, v.shape) for g, v in zip(grads, inputs, strict=True)
+            None if g is None else unbroadcast(g, v.shape)
+            for g, v in zip(grads, inputs, strict=True)
         )
 
     def cost(self, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> Cost:
@@ -123,6 +125,7 @@ def lift(x: Operand, like: Value) -> Value:
 
 
 def pair(x: Operand, y: Operand) -> tuple[Value, Value]:
+    """Both as values; a number takes the element type of the other."""
     if isinstance(x, Value):
         return x, lift(y, x)
     if isinstance(y, Value):
@@ -131,6 +134,7 @@ def pair(x: Operand, y: Operand) -> tuple[Value, Value]:
 
 
 def bools(types: tuple[TensorType, ...]) -> DType:
+    """bool, if all are."""
     if any(t.dtype is not bool_ for t in types):
         raise DtypeError(f"is defined on bool, got {' and '.join(map(str, types))}; compare first")
     return bool_

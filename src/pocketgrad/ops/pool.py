@@ -87,10 +87,11 @@ class StridedPool(Pool):
         return rows, strided(hw[1], s, sw, (left, right), dw, self.ceil_mode, "width")
 
     @classmethod
-    def cases(cls) -> Iterator[tuple[tuple[Any, ...], TensorType]]:
+    def cases(cls) -> Iterator[tuple[dict[str, Any], TensorType]]:
         """Attributes and input types of samples."""
+        names = ("kernel", "stride", "padding", "dilation", "ceil_mode")
         for *attributes, x in _CASES:
-            yield tuple(attributes), TensorType(x)
+            yield dict(zip(names, attributes, strict=True)), TensorType(x)
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,10 @@ class AdaptivePool(Pool):
         return Adaptive(hw[0], self.out_hw[0]), Adaptive(hw[1], self.out_hw[1])
 
     @classmethod
-    def cases(cls) -> Iterator[tuple[tuple[Any, ...], TensorType]]:
+    def cases(cls) -> Iterator[tuple[dict[str, Any], TensorType]]:
         """Attributes and input types of samples."""
         for out_hw, x in _ADAPTIVE:
-            yield (out_hw,), TensorType(x)
+            yield {"out_hw": out_hw}, TensorType(x)
 
 
 # ---- largest ----------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ class AdaptivePool(Pool):
 
 @dataclass(frozen=True)
 class MaxPool2d(StridedPool):
-    """Largest of each window, and its tap r * S + s (int32): the first of equals; a NaN wins."""
+    """Largest of each window, and its tap r * S + s: the first of equals; a NaN wins."""
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
         (x,) = types
@@ -132,8 +133,8 @@ class MaxPool2d(StridedPool):
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
         h, w = inputs[0].shape[2:]
-        grad = MaxPool2dGrad(*self.attributes().values(), hw=(h, w))
-        return (cts[0] and emit(grad, outputs[1], cts[0]),)
+        grad = MaxPool2dGrad(**self.attributes(), hw=(h, w))
+        return (None if cts[0] is None else emit(grad, outputs[1], cts[0]),)
 
     def cost(self, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> Cost:
         return self.work(ins[0], outs[0], ins[0].nbytes + sum(t.nbytes for t in outs))
@@ -141,7 +142,7 @@ class MaxPool2d(StridedPool):
     @classmethod
     def samples(cls) -> Iterator[Sample]:
         for attributes, x in cls.cases():
-            yield Sample(cls(*attributes), (x,))
+            yield Sample(cls(**attributes), (x,))
 
 
 @dataclass(frozen=True)
@@ -166,15 +167,16 @@ class MaxPool2dGrad(StridedPool):
     @classmethod
     def samples(cls) -> Iterator[Sample]:
         for attributes, x in cls.cases():
-            forward = MaxPool2d(*attributes)
+            forward = MaxPool2d(**attributes)
             y, index = forward.infer(x)
             taps = forward.kernel[0] * forward.kernel[1]
-            yield Sample(cls(*attributes, hw=x.shape[2:]), (index, y), ints=(0, taps))
+            grad = cls(**attributes, hw=(x.shape[2], x.shape[3]))
+            yield Sample(grad, (index, y), ints=(0, taps))
 
 
 @dataclass(frozen=True)
 class AdaptiveMaxPool2d(AdaptivePool):
-    """Largest of each window, and its position h * W + w (int32): the first of equals; a NaN wins."""
+    """Largest of each window, and its position h * W + w: the first of equals; a NaN wins."""
 
     def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
         (x,) = types
@@ -192,7 +194,7 @@ class AdaptiveMaxPool2d(AdaptivePool):
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
         h, w = inputs[0].shape[2:]
-        return (cts[0] and emit(AdaptiveMaxPool2dGrad(self.out_hw, (h, w)), outputs[1], cts[0]),)
+        return (None if cts[0] is None else emit(AdaptiveMaxPool2dGrad(self.out_hw, (h, w)), outputs[1], cts[0]),)
 
     def cost(self, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> Cost:
         return self.work(ins[0], outs[0], ins[0].nbytes + sum(t.nbytes for t in outs))
@@ -200,12 +202,12 @@ class AdaptiveMaxPool2d(AdaptivePool):
     @classmethod
     def samples(cls) -> Iterator[Sample]:
         for attributes, x in cls.cases():
-            yield Sample(cls(*attributes), (x,))
+            yield Sample(cls(**attributes), (x,))
 
 
 @dataclass(frozen=True)
 class AdaptiveMaxPool2dGrad(AdaptivePool):
-    """From positions and the cotangent of y to that of x; positions outside the window count not."""
+    """From positions and the cotangent of y to that of x; those outside the window are skipped."""
 
     hw: tuple[int, int]
     has_gradient = False
@@ -226,10 +228,10 @@ class AdaptiveMaxPool2dGrad(AdaptivePool):
 
     @classmethod
     def samples(cls) -> Iterator[Sample]:
-        for (out_hw,), x in cls.cases():
-            y, index = AdaptiveMaxPool2d(out_hw).infer(x)
+        for attributes, x in cls.cases():
+            y, index = AdaptiveMaxPool2d(**attributes).infer(x)
             _, _, h, w = x.shape
-            yield Sample(cls(out_hw, (h, w)), (index, y), ints=(0, h * w))
+            yield Sample(cls(**attributes, hw=(h, w)), (index, y), ints=(0, h * w))
 
 
 def largest(x: Array, rows: Window, columns: Window) -> tuple[Array, Array, Array]:
@@ -261,8 +263,7 @@ def scattered(ct: Array, taps: tuple[Array, Array], rows: Window, columns: Windo
         inside &= (tap >= bounds[:, 0].reshape(shape)) & (tap < bounds[:, 1].reshape(shape))
     top, left = starts(rows, columns)
     h, w = top + taps[0] * rows.step, left + taps[1] * columns.step
-    n, c, _, _ = np.indices(ct.shape, sparse=True)
-    n, c = (np.broadcast_to(a, ct.shape)[inside] for a in (n, c))
+    n, c, _, _ = np.nonzero(inside)
     np.add.at(dx, (n, c, h[inside], w[inside]), ct[inside])
     return dx.astype(ct.dtype)
 

@@ -141,5 +141,3 @@ def uniform(
 ) -> Value:
     """Random numbers in [0, 1)."""
     return emit(Uniform(shape, stream, dtype), seed, step)
-
-

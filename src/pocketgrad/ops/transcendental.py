@@ -10,7 +10,7 @@ import numpy as np
 from pocketgrad.base.dtypes import Array
 from pocketgrad.ir.build import emit
 from pocketgrad.ir.core import Value
-from pocketgrad.ops.arithmetic import Binary, add, div, mul, neg, sign, sub
+from pocketgrad.ops.arithmetic import Binary, add, div, mul, neg, sub
 from pocketgrad.ops.compare import gt, where
 from pocketgrad.ops.pointwise import Operand, Pointwise, pair
 

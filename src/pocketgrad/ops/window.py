@@ -1,7 +1,7 @@
 """Which input positions an output position reads along one axis, and the inverse.
 
-Output ``i`` reads positions ``start(i) + r * step`` for taps r in ``taps(i)``, all inside the input.
-The ``c_`` methods give the same as OpenCL C on ints; they divide only what is not negative.
+Output ``i`` reads positions ``start(i) + r * step`` for taps r in ``taps(i)``, all in the input.
+``c_`` methods give the same as OpenCL C on ints; they divide only what is not negative.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Window(ABC):
         """First output that may read input ``h``, and one past the last; see ``tap``."""
 
     def tap(self, h: int, i: int) -> int | None:
-        """The tap with which output ``i`` of ``readers(h)`` reads ``h``; None if it falls between."""
+        """The tap with which output ``i`` of ``readers(h)`` reads ``h``; None if between taps."""
         r, between = divmod(h - self.start(i), self.step)
         return None if between else r
 
