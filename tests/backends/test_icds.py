@@ -25,7 +25,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     system.mkdir()
     monkeypatch.setattr(icds, "SYSTEM_FOLDER", system)
     monkeypatch.setattr(icds, "BARE_LIBRARIES", ())
-    monkeypatch.setattr(icds.sys, "base_prefix", str(tmp_path / "prefix"))
+    monkeypatch.setattr("sys.base_prefix", str(tmp_path / "prefix"))
     monkeypatch.setattr(icds, "wheel_library", lambda: None)
     return system
 

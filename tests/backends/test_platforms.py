@@ -15,7 +15,7 @@ from tests.helpers.drivers import DEVICE, library, survey_of
 from pocketgrad.backends import platforms, probing
 from pocketgrad.backends.icds import Icd, discover
 from pocketgrad.backends.probing import Ending, judge, probe_all
-from pocketgrad.backends.runtimes import runtime_from_json, to_json
+from pocketgrad.backends.runtimes import Survey, runtime_from_json, to_json
 from pocketgrad.base.config import Settings, settings
 from pocketgrad.base.errors import DeviceError
 
@@ -41,7 +41,7 @@ def only_report(config: Settings, timeout_s: float = 30.0):
 
 
 def test_no_driver_at_all_is_an_empty_survey(config: Settings) -> None:
-    assert platforms.survey(config=config) == platforms.Survey(())
+    assert platforms.survey(config=config) == Survey(())
 
 
 def test_a_missing_library_is_a_load_failure_with_advice(config: Settings) -> None:

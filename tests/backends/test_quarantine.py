@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.helpers.drivers import POCL
@@ -40,7 +41,8 @@ def test_a_later_verdict_replaces_the_one_on_its_family_only(store: Quarantine) 
 @pytest.mark.parametrize("field", ["driver", "name", "platform_version"])
 def test_another_driver_or_device_is_judged_anew(store: Quarantine, field: str) -> None:
     store.record(POCL, [BAD])
-    assert store.judged(dataclasses.replace(POCL, **{field: "other"})) == {}
+    other: dict[str, Any] = {field: "other"}
+    assert store.judged(dataclasses.replace(POCL, **other)) == {}
 
 
 @pytest.mark.parametrize("text", ["", '{"verdicts": [{"family": "x"}, 3, {"colour": 1}]}'])

@@ -67,7 +67,12 @@ def test_json_of_a_bare_machine_parses(machine, capsys) -> None:
 
 def test_refresh_probes_again(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     asked = []
-    monkeypatch.setattr(platforms, "survey", lambda refresh: asked.append(refresh) or Survey(()))
+
+    def survey(refresh: bool) -> Survey:
+        asked.append(refresh)
+        return Survey(())
+
+    monkeypatch.setattr(platforms, "survey", survey)
     main(["devices", "--refresh"])
     main(["devices"])
     assert asked == [True, False]
