@@ -26,7 +26,7 @@ NAME = "doctor"
 HELP = "examine this machine: drivers, numerics, packages, memory, disk; say what is missing"
 EXAMPLE = "pocketgrad doctor --json"
 
-REQUIRED = ("pocketgrad", "numpy", "pyopencl", "rich", "safetensors")
+REQUIRED = ("numpy", "pyopencl", "rich", "safetensors")
 OPTIONAL = ("intel-opencl-rt", "intel-cmplr-lib-rt", "torch")
 LOW_DISK_NBYTES = 500_000_000  # programs, checkpoints and the embedded data need less
 
@@ -80,7 +80,7 @@ def _about() -> dict[str, Any]:
             "machine": platform.machine(),
             "cpu_count": os.cpu_count(),
         },
-        "packages": {name: _version(name) for name in (*REQUIRED, *OPTIONAL)},
+        "packages": {name: _version(name) for name in ("pocketgrad", *REQUIRED, *OPTIONAL)},
         "cache": _cache(settings().cache_dir),
         "memory": memory(),
     }
@@ -131,6 +131,7 @@ def _about_parts(about: Mapping[str, Any]) -> list[Table | str]:
     rows = [
         ("system", f"{about['system']['platform']}, {about['system']['cpu_count']} CPUs"),
         ("python", f"{about['python']['version']}, {about['python']['executable']}"),
+        ("pocketgrad", packages["pocketgrad"] or "not installed; runs from its source"),
         *((name, packages[name] or "missing") for name in REQUIRED),
         *((name, packages[name] or "not installed (optional)") for name in OPTIONAL),
         ("memory", free),
