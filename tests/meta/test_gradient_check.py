@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from tests.helpers.gradcheck import check_gradient
 
 from pocketgrad.base.dtypes import Array, float64
 from pocketgrad.ir.build import emit_all
 from pocketgrad.ir.core import TensorType, Value
 from pocketgrad.ops.arithmetic import mul
 from pocketgrad.ops.transcendental import Exp
-from tests.helpers.gradcheck import check_gradient
 
 
 @dataclass(frozen=True)

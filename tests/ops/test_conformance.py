@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.helpers.gradcheck import check_gradient, graph_of, in_float64, inputs_for, labelled
 
 from pocketgrad.base.dtypes import dtype_of, float64
 from pocketgrad.base.errors import NoGradientError
@@ -14,7 +15,6 @@ from pocketgrad.ir.core import Op, Sample, TensorType
 from pocketgrad.ir.text import graph_text, parse
 from pocketgrad.ir.verify import verify
 from pocketgrad.ops import ALL, VOCABULARY
-from tests.helpers.gradcheck import check_gradient, graph_of, in_float64, inputs_for, labelled
 
 SAMPLES = labelled([sample for op in ALL for sample in op.samples()])
 
@@ -74,12 +74,11 @@ def test_an_op_without_a_gradient_says_so(op: type[Op]) -> None:
     with Builder() as builder:
         xs = tuple(builder.input(t, f"x{i}") for i, t in enumerate(sample.ins))
         outs = emit_all(sample.op, *xs)
-        try:
-            grads = sample.op.vjp(xs, outs, outs)
-        except NoGradientError as error:
-            assert sample.op.label() in str(error)
+        if type(sample.op).vjp is Op.vjp:
+            with pytest.raises(NoGradientError, match=sample.op.label()):
+                sample.op.vjp(xs, outs, outs)
         else:
-            assert grads == (None,) * len(xs)
+            assert sample.op.vjp(xs, outs, outs) == (None,) * len(xs)
 
 
 @pytest.mark.parametrize("op", ALL, ids=lambda op: op.label())

@@ -32,7 +32,9 @@ class AvgPool2d(StridedPool):
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
         h, w = inputs[0].shape[2:]
-        return (None if cts[0] is None else emit(AvgPool2dGrad(**self.attributes(), hw=(h, w)), cts[0]),)
+        return (
+            None if cts[0] is None else emit(AvgPool2dGrad(**self.attributes(), hw=(h, w)), cts[0]),
+        )
 
     def cost(self, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> Cost:
         return self.work(ins[0], outs[0], ins[0].nbytes + outs[0].nbytes)
@@ -88,7 +90,9 @@ class AdaptiveAvgPool2d(AdaptivePool):
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
         h, w = inputs[0].shape[2:]
-        return (None if cts[0] is None else emit(AdaptiveAvgPool2dGrad(self.out_hw, (h, w)), cts[0]),)
+        return (
+            None if cts[0] is None else emit(AdaptiveAvgPool2dGrad(self.out_hw, (h, w)), cts[0]),
+        )
 
     def cost(self, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> Cost:
         return self.work(ins[0], outs[0], ins[0].nbytes + outs[0].nbytes)

@@ -194,7 +194,11 @@ class AdaptiveMaxPool2d(AdaptivePool):
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
         h, w = inputs[0].shape[2:]
-        return (None if cts[0] is None else emit(AdaptiveMaxPool2dGrad(self.out_hw, (h, w)), outputs[1], cts[0]),)
+        return (
+            None
+            if cts[0] is None
+            else emit(AdaptiveMaxPool2dGrad(self.out_hw, (h, w)), outputs[1], cts[0]),
+        )
 
     def cost(self, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> Cost:
         return self.work(ins[0], outs[0], ins[0].nbytes + sum(t.nbytes for t in outs))
