@@ -34,7 +34,7 @@ class Outcome:
 def outcome(
     module: Module, *arrays: Array, training: bool = True, call: Callable[..., Any] | None = None
 ) -> Outcome:
-    """Work out ``module`` (or ``call``, which uses it) on arrays, with its parameters, in float64."""
+    """Work out ``module`` (or ``call``, which uses it) on arrays, in float64."""
     module.initialise(0)
     rng = np.random.default_rng(3)
     feeds: dict[str, Array] = {"seed": np.array(7, np.int32), "step": np.array(1, np.int32)}

@@ -6,13 +6,13 @@ import warnings
 
 import numpy as np
 import pytest
+from tests.helpers.evaluate import evaluate
 
 from pocketgrad.base.dtypes import ALL, int32
 from pocketgrad.ir.build import Builder
 from pocketgrad.ir.core import TensorType
 from pocketgrad.nn import optim, schedule
 from pocketgrad.ops.tensor import Tensor
-from tests.helpers.evaluate import evaluate
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.peer("torch")
@@ -128,7 +128,16 @@ SCHEDULES = [
     (schedule.OneCycleLR(50), lambda o, lr: lr.OneCycleLR(o, 1.0, 50, cycle_momentum=False)),
     (
         schedule.OneCycleLR(50, 0.2, "linear", 10.0, 100.0),
-        lambda o, lr: lr.OneCycleLR(o, 1.0, 50, None, None, 0.2, "linear", False, 0.85, 0.95, 10.0, 100.0),
+        lambda o, lr: lr.OneCycleLR(
+            o,
+            1.0,
+            50,
+            pct_start=0.2,
+            anneal_strategy="linear",
+            cycle_momentum=False,
+            div_factor=10.0,
+            final_div_factor=100.0,
+        ),
     ),
     (
         schedule.Warmup(9, schedule.CosineLR(40), start=0.1),
@@ -136,7 +145,7 @@ SCHEDULES = [
             o, [lr.LinearLR(o, 0.1, 1.0, 9), lr.CosineAnnealingLR(o, 40)], [9]
         ),
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("ours", "theirs"), SCHEDULES, ids=lambda v: str(v)[:60])
