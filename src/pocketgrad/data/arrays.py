@@ -50,13 +50,17 @@ def arrays(
 
 def npz(path: str | Path) -> Dataset:
     """A data set from an .npz file with x, y or x_train, y_train, and maybe x_test, y_test."""
+    import zlib
     from zipfile import BadZipFile
 
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as members:
+        with path.open("rb") as file:
+            members = np.load(file, allow_pickle=False)
+            if isinstance(members, np.ndarray):
+                raise ValueError("it holds a single array without a name")
             found = {key: members[key] for key in members.files}
-    except (OSError, ValueError, EOFError, BadZipFile, AttributeError) as error:
+    except (OSError, ValueError, EOFError, zlib.error, BadZipFile) as error:
         raise DataError(
             f"cannot read '{path}' as an .npz file of plain arrays: {error}; "
             "write it with numpy.savez"

@@ -155,6 +155,7 @@ def _existing(folder: Path, name: str) -> Path:
 def _unpacked(archive: Path) -> Path:
     """The archive's batch files next to it, unpacked the first time; nothing else is taken out."""
     import tarfile
+    import zlib
 
     wanted = {f"{stem}.bin" for stem in (*_TRAIN, *_TEST)}
     folder = archive.parent / _BELOW[1]
@@ -162,7 +163,7 @@ def _unpacked(archive: Path) -> Path:
         folder.mkdir(exist_ok=True)
         if all((folder / name).is_file() for name in wanted):
             return archive.parent
-        with tarfile.open(archive) as members:
+        with tarfile.open(archive, "r:gz") as members:
             for member in members:
                 name = Path(member.name).name
                 source = members.extractfile(member) if name in wanted else None
@@ -170,6 +171,6 @@ def _unpacked(archive: Path) -> Path:
                     part = folder / f"{name}.part"
                     part.write_bytes(source.read())
                     part.replace(folder / name)
-    except (OSError, EOFError, tarfile.TarError) as error:
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
         raise DataError(f"cannot unpack '{archive}': {error}; fetch it again") from error
     return archive.parent

@@ -103,6 +103,7 @@ def _receive_all(remote: Remote, part: Path, progress: Progress | None) -> None:
                 return
             reason = f"the connection closed {missing or 'some'} bytes early"
         except HTTPError as error:
+            error.close()
             reason = f"the server answers {error.code} {error.reason}"
             if error.code == 416:  # what is here is longer than the file there
                 part.unlink(missing_ok=True)

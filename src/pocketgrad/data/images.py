@@ -60,9 +60,8 @@ def with_channels(image: Array, channels: int) -> Array:
 def resized(image: Array, height: int, width: int) -> Array:
     """The image in another size: linear interpolation, widened where it shrinks (no aliasing)."""
     rows, columns = _weights(image.shape[1], height), _weights(image.shape[2], width)
-    values: Array = rows @ image.astype(np.float64) @ columns.T
-    whole: Array = np.rint(values).astype(np.uint8)
-    return whole
+    values: Array = np.rint(rows @ image.astype(np.float64) @ columns.T)
+    return values.astype(np.uint8)
 
 
 def _weights(old: int, new: int) -> Array:
@@ -70,8 +69,9 @@ def _weights(old: int, new: int) -> Array:
     scale = old / new
     centres = (np.arange(new) + 0.5) * scale - 0.5
     distance = np.abs(centres[:, None] - np.arange(old)[None, :]) / max(scale, 1.0)
-    weights = np.maximum(0.0, 1.0 - distance)
-    return weights / weights.sum(axis=1, keepdims=True)
+    weights: Array = np.maximum(0.0, 1.0 - distance)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
 
 
 def _head(path: Path) -> bytes:
