@@ -66,6 +66,7 @@ PLANTED = [
     ("train/planted.py", "import pyopencl\n", "Only backends speak to OpenCL"),
     ("train/planted.py", "import torch\n", "Other frameworks are guests"),
     ("passes/planted.py", LINE.format("passes.autodiff"), "A pass never imports a pass"),
+    ("backends/null.py", LINE.format("backends.opencl"), "A backend never imports a backend"),
     ("data/planted.py", LINE.format("ops"), "Data sets depend on base only"),
 ]
 
