@@ -22,6 +22,7 @@ ALL: tuple[type[Op], ...] = (
     arithmetic.Add,
     arithmetic.Cast,
     arithmetic.Ceil,
+    arithmetic.Detach,
     arithmetic.Div,
     arithmetic.Floor,
     arithmetic.Maximum,

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgrad.base.dtypes import Array, DType, bool_, float32, int32, uint8
 from pocketgrad.ir.build import emit
-from pocketgrad.ir.core import Sample, TensorType, Value
+from pocketgrad.ir.core import Cost, Sample, TensorType, Value
 from pocketgrad.ops.compare import eq, gt, lt, where
 from pocketgrad.ops.pointwise import Operand, Pointwise, pair
 
@@ -115,6 +115,21 @@ class Cast(Pointwise):
         for source in (float32, int32, uint8, bool_):
             for target in (float32, int32, uint8, bool_):
                 yield Sample(cls(target), (TensorType((3, 21), source),), 0.1, 5.0, ints=(0, 2))
+
+
+@dataclass(frozen=True)
+class Detach(Pointwise):
+    """x, through which no gradient flows."""
+
+    expr = "x"
+    integers = True
+    has_gradient = False
+
+    def scalar(self, x: Array) -> Array:
+        return x
+
+    def cost(self, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> Cost:
+        return Cost(0, ins[0].nbytes + outs[0].nbytes)
 
 
 @dataclass(frozen=True)
@@ -277,6 +292,11 @@ def round_(x: Value) -> Value:
 def cast(x: Value, dtype: DType) -> Value:
     """x in another element type."""
     return x if x.dtype is dtype else emit(Cast(dtype), x)
+
+
+def detach(x: Value) -> Value:
+    """x, through which no gradient flows."""
+    return emit(Detach(), x)
 
 
 def add(x: Operand, y: Operand) -> Value:
