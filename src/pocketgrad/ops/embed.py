@@ -61,7 +61,7 @@ class Take(Read):
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
         table, index = inputs
-        return cts[0] and emit(TakeGrad(table.shape[0]), index, cts[0]), None
+        return None if cts[0] is None else emit(TakeGrad(table.shape[0]), index, cts[0]), None
 
     @classmethod
     def samples(cls) -> Iterator[Sample]:
@@ -95,7 +95,7 @@ class TakeGrad(Op):
     def vjp(
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
-        return None, cts[0] and emit(Take(), cts[0], inputs[0])
+        return None, None if cts[0] is None else emit(Take(), cts[0], inputs[0])
 
     def cost(self, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> Cost:
         return Cost(ins[1].size, sum(t.nbytes for t in ins) + outs[0].nbytes)
@@ -132,7 +132,7 @@ class Gather(Read):
     ) -> tuple[Value | None, ...]:
         x, index = inputs
         grad = GatherGrad(self.axis, x.shape[self.axis])
-        return cts[0] and emit(grad, index, cts[0]), None
+        return None if cts[0] is None else emit(grad, index, cts[0]), None
 
     @classmethod
     def samples(cls) -> Iterator[Sample]:
@@ -169,7 +169,7 @@ class GatherGrad(Op):
     def vjp(
         self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
     ) -> tuple[Value | None, ...]:
-        return None, cts[0] and emit(Gather(self.axis), cts[0], inputs[0])
+        return None, None if cts[0] is None else emit(Gather(self.axis), cts[0], inputs[0])
 
     def cost(self, ins: tuple[TensorType, ...], outs: tuple[TensorType, ...]) -> Cost:
         return Cost(ins[1].size, sum(t.nbytes for t in ins) + outs[0].nbytes)

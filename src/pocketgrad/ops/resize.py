@@ -146,7 +146,7 @@ class Resize1d(Resize):
     ) -> tuple[Value | None, ...]:
         size = inputs[0].shape[self.axis]
         grad = Resize1dGrad(self.axis, size, self.mode, self.align_corners)
-        return (cts[0] and emit(grad, cts[0]),)
+        return (None if cts[0] is None else emit(grad, cts[0]),)
 
     @classmethod
     def samples(cls) -> Iterator[Sample]:
@@ -179,7 +179,7 @@ class Resize1dGrad(Resize):
     ) -> tuple[Value | None, ...]:
         size = inputs[0].shape[self.axis]
         forward = Resize1d(self.axis, size, self.mode, self.align_corners)
-        return (cts[0] and emit(forward, cts[0]),)
+        return (None if cts[0] is None else emit(forward, cts[0]),)
 
     @classmethod
     def samples(cls) -> Iterator[Sample]:
