@@ -67,6 +67,7 @@ def prepare(found: Survey | None = None, config: Settings | None = None) -> Surv
     config = config or settings()
     found = found or survey(config=config)
     sound = [Icd(r.library, r.origin) for r in found.runtimes if r.outcome == "ok"]
+    os.environ["PYOPENCL_NO_CACHE"] = "1"  # programs.py keeps what was built, and where users look
     os.environ["OCL_ICD_VENDORS"] = str(folder_of(sound, config))
     return found
 

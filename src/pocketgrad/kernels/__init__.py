@@ -1,0 +1,26 @@
+"""All kernel families, special before general; the first that matches a step computes it."""
+
+from __future__ import annotations
+
+from pocketgrad.base.errors import DeviceError
+from pocketgrad.kernels.loops import Loops
+from pocketgrad.kernels.matmul import MatMulKernel
+from pocketgrad.kernels.spec import Config, DeviceInfo, Kernel
+from pocketgrad.plan.plan import Step
+
+ALL: tuple[Kernel, ...] = (MatMulKernel(), Loops())
+
+
+def select(step: Step, device: DeviceInfo) -> tuple[Kernel, Config]:
+    """The family and configuration for a step; DeviceError naming the step where none matches."""
+    for kernel in ALL:
+        if kernel.matches(step):
+            config = kernel.defaults(step, device)
+            if kernel.fits(step, config, device):
+                return kernel, config
+    values = [*step.reads, *step.writes]
+    types = ", ".join(str(v.type) for v in values)
+    raise DeviceError(
+        f"no kernel for {step.name} on {types}; device {device.name} cannot run this model, "
+        "the reference backend can (device='reference')"
+    )

@@ -14,6 +14,7 @@ from pocketgrad.plan.views import VIEW_OPS
 MIN_ROWS = 16  # a reduction over fewer rows than this leaves cores idle …
 SERIAL_ELEMENTS = 16_384  # … unless it is this small, where a launch costs more than it saves
 MAX_NODES = 96  # compile time of a kernel grows faster than its length
+MAX_OPERANDS = 30  # a buffer and an offset each: 480 of the 1,024 bytes of arguments all devices take
 
 
 @dataclass(eq=False)
@@ -132,6 +133,8 @@ class Fusion:
         """Every value needed outside is stored once, and enough runs side by side."""
         members = set(nodes)
         inside = {v for node in nodes for v in node.outputs}
+        if len({v for node in nodes for v in node.inputs} - inside) > MAX_OPERANDS:
+            return False
         for node in nodes:
             if any(v not in inside and self._hidden(v, members) for v in node.inputs):
                 return False

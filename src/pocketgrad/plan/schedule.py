@@ -56,7 +56,9 @@ class _Scheduler:
         for group in _ordered(self.fusion.groups):
             self._emit(group)
         for value in self.graph.outputs:
-            self._stored(value)
+            view = self._stored(value)
+            if not view.dense:
+                self.views[value] = self._dense(value, view)
         for old, new in self.graph.updates.items():
             view = self._stored(new)
             if view.base is not old or view != whole(old):

@@ -53,3 +53,36 @@
 #define LANES_8(v) LANES_4((v).lo + (v).hi)
 #define LANES_16(v) LANES_8((v).lo + (v).hi)
 #define LANES(n, v) CAT(LANES_, n)(v)
+
+// The number of each lane, as an int vector of n.
+#define LANE_NUMBERS_1 0
+#define LANE_NUMBERS_2 (int2)(0, 1)
+#define LANE_NUMBERS_4 (int4)(0, 1, 2, 3)
+#define LANE_NUMBERS_8 (int8)(0, 1, 2, 3, 4, 5, 6, 7)
+#define LANE_NUMBERS_16 (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define LANE_NUMBERS(n) CAT(LANE_NUMBERS_, n)
+
+// Selection and remainder in expressions; conditions are 0 or 1 in scalars, masks in vectors.
+#define WHERE_1(c, a, b) ((c) ? (a) : (b))
+#define WHERE_V(c, a, b) select(b, a, c)
+#define NOT(c) ((c) == 0)
+#define MOD_F(x, y) ((x) - (y) * floor((x) / (y)))
+#define MOD_I(x, y) ((((x) % (y)) + (y)) % (y))
+
+// Philox 4x32 with 7 rounds, first word, on the counter (c, step, stream, 0) with key (seed, 0),
+// as 24 random bits in [0, 1); U is uint or a vector of it. As ops/source.py defines it.
+#define PHILOX_ROUND(U)                                                                            \
+    {                                                                                              \
+        const U h0 = mul_hi(c0, (U)(0xD2511F53u)), l0 = c0 * 0xD2511F53u;                          \
+        const U h1 = mul_hi(c2, (U)(0xCD9E8D57u)), l1 = c2 * 0xCD9E8D57u;                          \
+        c0 = h1 ^ c1 ^ k0, c1 = l1, c2 = h0 ^ c3 ^ k1, c3 = l0;                                    \
+        k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;                                                      \
+    }
+#define UNIFORM(U, FLOAT, CONVERT, out, counter, step, stream, seed)                               \
+    FLOAT out;                                                                                     \
+    {                                                                                              \
+        U c0 = counter, c1 = (U)((uint)(step)), c2 = (U)(stream##u), c3 = (U)(0u);                 \
+        uint k0 = (uint)(seed), k1 = 0u;                                                           \
+        PHILOX_ROUND(U) PHILOX_ROUND(U) PHILOX_ROUND(U) PHILOX_ROUND(U) PHILOX_ROUND(U)            \
+        PHILOX_ROUND(U) PHILOX_ROUND(U) out = CONVERT(c0 >> 8) * 0x1p-24f;                         \
+    }

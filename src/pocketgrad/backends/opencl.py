@@ -1,0 +1,142 @@
+"""Any OpenCL 1.2 device: buffers, preset launches on one in-order queue, staged uploads."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from pocketgrad import kernels
+from pocketgrad.backends import platforms
+from pocketgrad.backends.api import Lowered
+from pocketgrad.backends.programs import build_all, entry_name
+from pocketgrad.backends.runtimes import DeviceReport
+from pocketgrad.base.dtypes import Array
+from pocketgrad.base.errors import DeviceError
+from pocketgrad.ir.core import Value
+from pocketgrad.kernels.spec import DeviceInfo
+from pocketgrad.plan.plan import Slot, Step
+
+STAGES = 2  # uploads in flight: one travels while the next is prepared
+
+
+def describe(report: DeviceReport) -> DeviceInfo:
+    """What kernels may know of a device that was probed."""
+    kind: Literal["cpu", "gpu"] = "gpu" if report.kind == "gpu" else "cpu"
+    width = report.vector_width_float if kind == "cpu" else 4
+    return DeviceInfo(
+        name=report.name,
+        vendor=report.vendor,
+        kind=kind,
+        compute_units=report.compute_units,
+        max_work_group=report.max_work_group,
+        local_mem_nbytes=report.local_mem_nbytes,
+        base_align_nbytes=report.base_align_nbytes,
+        max_alloc_nbytes=report.max_alloc_nbytes,
+        vector_width=max(4, min(16, width)),
+        has_half=report.fp16,
+    )
+
+
+class OpenCLBackend:
+    """One device with one in-order queue."""
+
+    def __init__(self, report: DeviceReport) -> None:
+        device = platforms.open_device(report)
+        import pyopencl as cl  # after open_device: it decides which drivers the loader sees
+
+        # Drivers print notes on every build; an error has its own exception.
+        warnings.filterwarnings("ignore", category=cl.CompilerWarning)
+        self._cl = cl
+        self.report = report
+        self.name = report.ident
+        self.info = describe(report)
+        self.device = device
+        self.context = cl.Context([device])
+        self.queue = cl.CommandQueue(self.context)
+        self._staged: list[tuple[Any, Array]] = []
+
+    def alloc(self, nbytes: int) -> Any:
+        if nbytes > self.info.max_alloc_nbytes:
+            raise DeviceError(
+                f"device {self.name} allows {self.info.max_alloc_nbytes:,} bytes in one buffer, "
+                f"{nbytes:,} are needed; use a smaller batch"
+            )
+        try:
+            return self._cl.Buffer(self.context, self._cl.mem_flags.READ_WRITE, max(nbytes, 64))
+        except self._cl.Error as error:
+            raise DeviceError(
+                f"device {self.name} could not allocate {nbytes:,} bytes ({error}); "
+                "use a smaller batch or model"
+            ) from error
+
+    def fill(self, buffer: Any, byte: int) -> None:
+        self._cl.enqueue_fill_buffer(self.queue, buffer, np.uint8(byte), 0, buffer.size)
+
+    def write(self, buffer: Any, offset: int, data: Array) -> None:
+        if data.nbytes == 0:
+            return
+        if len(self._staged) >= STAGES:
+            self._staged.pop(0)[0].wait()
+        held = np.array(data, order="C")  # the caller may change its own at once
+        event = self._cl.enqueue_copy(
+            self.queue, buffer, held, dst_offset=offset, is_blocking=False
+        )
+        self._staged.append((event, held))
+
+    def read(self, buffer: Any, offset: int, out: Array) -> None:
+        if out.nbytes:
+            self._cl.enqueue_copy(self.queue, out, buffer, src_offset=offset, is_blocking=True)
+
+    def lower(self, step: Step) -> Lowered:
+        kernel, config = kernels.select(step, self.info)
+        return Lowered(step, kernel.name, kernel.render(step, config, self.info))
+
+    def bind(
+        self,
+        lowered: Sequence[Lowered],
+        buffers: Mapping[str, Any],
+        slots: Mapping[Value, Slot],
+    ) -> OpenCLProgram:
+        return OpenCLProgram(self, lowered, buffers, slots)
+
+    def finish(self) -> None:
+        self.queue.finish()
+        self._staged.clear()
+
+
+class OpenCLProgram:
+    """Kernels with preset arguments, in order."""
+
+    def __init__(
+        self,
+        backend: OpenCLBackend,
+        lowered: Sequence[Lowered],
+        buffers: Mapping[str, Any],
+        slots: Mapping[Value, Slot],
+    ) -> None:
+        cl = backend._cl
+        launches = [launch for low in lowered for launch in low.rendered.launches]
+        programs = build_all(backend.context, backend.device, [ln.source for ln in launches])
+        self._enqueue, self._queue = cl.enqueue_nd_range_kernel, backend.queue
+        self._held = dict(buffers)  # set_args does not keep buffers alive
+        self._launches = []
+        for launch in launches:
+            if 0 in launch.global_size:
+                continue
+            kernel = cl.Kernel(programs[launch.source], entry_name(launch.source))
+            args: list[Any] = []
+            for view in launch.args:
+                slot = slots[view.base]
+                start = slot.offset // view.base.dtype.nbytes + view.offset
+                args += [buffers[slot.buffer], np.uint64(start)]
+            kernel.set_args(*args)
+            self._launches.append((kernel, launch.global_size, launch.local_size))
+        self.launches = len(self._launches)
+
+    def run(self) -> None:
+        enqueue, queue = self._enqueue, self._queue
+        for kernel, global_size, local_size in self._launches:
+            enqueue(queue, kernel, global_size, local_size)

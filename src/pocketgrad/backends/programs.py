@@ -1,0 +1,104 @@
+"""Kernel sources to built programs: few programs, built side by side, kept on disk.
+
+Every distinct source becomes one kernel. A program is the common header and several sources, each
+between its macros and their end. What was built is stored by device, driver, options and text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from pocketgrad.base.config import settings
+from pocketgrad.base.errors import DeviceError
+from pocketgrad.kernels.spec import KernelSource, template
+
+OPTIONS = ("-cl-std=CL1.2",)
+KERNELS_PER_PROGRAM = 12  # enough to share the cost of a build, few enough to build side by side
+
+
+def program_text(sources: Sequence[KernelSource], names: Sequence[str]) -> str:
+    """One program of several sources, each with its own entry name and macros."""
+    parts = [template("common")]
+    for source, name in zip(sources, names, strict=True):
+        macros = (("ENTRY", name), *source.defines)
+        parts += [f"#define {key} {value}" for key, value in macros]
+        parts.append(source.text)
+        parts += [f"#undef {key.partition('(')[0]}" for key, _ in macros]
+        parts += [f"#undef {key}" for key in _own_macros(source.text)]
+    return "\n".join(parts) + "\n"
+
+
+def _own_macros(text: str) -> list[str]:
+    """Names a source defines itself, which must end with it."""
+    lines = (line.split() for line in text.splitlines() if line.startswith("#define "))
+    return list(dict.fromkeys(words[1].partition("(")[0] for words in lines))
+
+
+def entry_name(source: KernelSource) -> str:
+    """A name that depends on nothing but the source."""
+    digest = hashlib.sha256(repr((source.text, source.defines)).encode()).hexdigest()
+    return f"k{digest[:16]}"
+
+
+def build_all(context: Any, device: Any, sources: Sequence[KernelSource]) -> dict[KernelSource, Any]:
+    """A program for every source (several share one); kernels are made by ``entry_name``."""
+    distinct = sorted(set(sources), key=entry_name)
+    shares = [
+        distinct[i : i + KERNELS_PER_PROGRAM]
+        for i in range(0, len(distinct), KERNELS_PER_PROGRAM)
+    ]
+    if not shares:
+        return {}
+    with ThreadPoolExecutor(max_workers=max(1, os.cpu_count() or 1)) as pool:
+        programs = list(pool.map(lambda share: _build(context, device, share), shares))
+    return {s: p for share, p in zip(shares, programs, strict=True) for s in share}
+
+
+def _build(context: Any, device: Any, share: Sequence[KernelSource]) -> Any:
+    import pyopencl as cl
+
+    text = program_text(share, [entry_name(s) for s in share])
+    path = _cache_path(device, text)
+    if path.is_file():
+        try:
+            return cl.Program(context, [device], [path.read_bytes()]).build()
+        except cl.Error:
+            path.unlink(missing_ok=True)  # built by a driver that is gone; build it anew
+    program = cl.Program(context, text)
+    try:
+        program.build(options=list(OPTIONS), devices=[device], cache_dir=False)
+    except cl.Error as error:
+        raise DeviceError(
+            f"device {device.name} could not build a kernel: {_first_error(str(error))}. "
+            "Run 'pocketgrad doctor' to have its kernels checked, or choose another device"
+        ) from error
+    _store(path, program.get_info(cl.program_info.BINARIES)[0])
+    return program
+
+
+def _first_error(log: str) -> str:
+    lines = [line.strip() for line in log.splitlines() if "error" in line.lower()]
+    return lines[0] if lines else log.strip().partition("\n")[0]
+
+
+def _cache_path(device: Any, text: str) -> Path:
+    identity = (device.platform.version, device.name, device.driver_version, *OPTIONS, text)
+    digest = hashlib.sha256("\n".join(identity).encode()).hexdigest()
+    return settings().cache_dir / "programs" / digest[:2] / f"{digest}.bin"
+
+
+def _store(path: Path, binary: bytes) -> None:
+    """Write whole or not at all; without a writable cache the next start builds again."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(binary)
+        Path(file.name).replace(path)
+    except OSError:
+        return

@@ -1,0 +1,96 @@
+"""The definition of every op: NumPy over the same plan, in the same arena as on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from pocketgrad.backends.api import Lowered
+from pocketgrad.base.dtypes import Array
+from pocketgrad.ir.core import Value
+from pocketgrad.kernels.spec import DeviceInfo, Rendered
+from pocketgrad.plan.plan import Slot, Step
+from pocketgrad.plan.views import View
+
+INFO = DeviceInfo(
+    name="NumPy",
+    vendor="reference",
+    kind="cpu",
+    compute_units=1,
+    max_work_group=1,
+    local_mem_nbytes=0,
+    base_align_nbytes=64,
+    max_alloc_nbytes=1 << 62,
+    vector_width=1,
+)
+
+
+class ReferenceBackend:
+    """Runs each node's ``ref``. Slow, and right by definition."""
+
+    name = "reference"
+    info = INFO
+
+    def alloc(self, nbytes: int) -> Array:
+        return np.zeros(max(nbytes, 1), np.uint8)
+
+    def fill(self, buffer: Array, byte: int) -> None:
+        buffer.fill(byte)
+
+    def write(self, buffer: Array, offset: int, data: Array) -> None:
+        buffer[offset : offset + data.nbytes] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+
+    def read(self, buffer: Array, offset: int, out: Array) -> None:
+        out.reshape(-1).view(np.uint8)[:] = buffer[offset : offset + out.nbytes]
+
+    def lower(self, step: Step) -> Lowered:
+        return Lowered(step, "reference", Rendered(()))
+
+    def bind(
+        self,
+        lowered: Sequence[Lowered],
+        buffers: Mapping[str, Array],
+        slots: Mapping[Value, Slot],
+    ) -> ReferenceProgram:
+        return ReferenceProgram([low.step for low in lowered], buffers, slots)
+
+    def finish(self) -> None:
+        """NumPy has nothing pending."""
+
+
+class ReferenceProgram:
+    """Steps over views of the buffers."""
+
+    def __init__(
+        self, steps: Sequence[Step], buffers: Mapping[str, Array], slots: Mapping[Value, Slot]
+    ) -> None:
+        self.launches = len(steps)
+        self._steps = [
+            (
+                step,
+                {v: window(view, buffers, slots) for v, view in step.reads.items()},
+                {v: window(view, buffers, slots) for v, view in step.writes.items()},
+            )
+            for step in steps
+        ]
+
+    def run(self) -> None:
+        for step, reads, writes in self._steps:
+            known = {v: np.array(a, order="C") for v, a in reads.items()}
+            for node in step.nodes:
+                ins = tuple(known[v] for v in node.inputs)
+                known.update(zip(node.outputs, node.op.ref(*ins), strict=True))
+            for v, target in writes.items():
+                target[...] = known[v].reshape(target.shape)
+
+
+def window(view: View, buffers: Mapping[str, Array], slots: Mapping[Value, Slot]) -> Array:
+    """The strided NumPy array that a view is."""
+    slot, dtype = slots[view.base], view.base.dtype
+    raw = buffers[slot.buffer][slot.offset : slot.offset + slot.nbytes].view(dtype.numpy)
+    if 0 in view.shape:
+        return np.zeros(view.shape, dtype.numpy)
+    strides = tuple(s * dtype.nbytes for s in view.strides)
+    return as_strided(raw[view.offset :], view.shape, strides)

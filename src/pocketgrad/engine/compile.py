@@ -1,0 +1,93 @@
+"""Graph to Executable: passes, schedule, kernels, memory, binding. The order of a compile, only that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pocketgrad.backends.api import Backend, Lowered
+from pocketgrad.engine.executable import Executable
+from pocketgrad.ir.core import Graph, Value
+from pocketgrad.passes.pipeline import optimise
+from pocketgrad.plan.memory import Lifetime, place
+from pocketgrad.plan.plan import Plan, Slot, Step
+from pocketgrad.plan.schedule import Schedule, in_place, schedule
+from pocketgrad.plan.views import View
+
+
+def compile_graph(graph: Graph, backend: Backend, poison: bool = False) -> Executable:
+    """Plan a graph for a backend and bind it. ``poison`` fills the arena with NaN first (tests)."""
+    plan, lowered = plan_graph(graph, backend)
+    return Executable(plan, lowered, backend, poison)
+
+
+def plan_graph(graph: Graph, backend: Backend) -> tuple[Plan, list[Lowered]]:
+    """The plan of a graph on a backend, and its steps with their kernels."""
+    graph = optimise(graph)
+    scheduled = schedule(graph)
+    lowered = [backend.lower(step) for step in scheduled.steps]
+    slots, buffers = _memory(graph, scheduled, lowered, backend.info.base_align_nbytes)
+    return Plan(graph, scheduled.steps, slots, buffers, scheduled.views), lowered
+
+
+def _memory(
+    graph: Graph, scheduled: Schedule, lowered: Sequence[Lowered], align: int
+) -> tuple[dict[Value, Slot], dict[str, int]]:
+    """Inputs have buffers of their own and persist; everything else shares the arena."""
+    slots = {v: Slot(v.name, 0, v.type.nbytes) for v in graph.inputs}
+    buffers = {v.name: v.type.nbytes for v in graph.inputs}
+    lives = _lifetimes(graph, scheduled, lowered, set(graph.inputs))
+    placed = place(lives, _heirs(scheduled, lives), max(64, align))
+    for value, offset in placed.offsets.items():
+        slots[value] = Slot("arena", offset, lives[value].nbytes)
+    if lives:
+        buffers["arena"] = placed.nbytes
+    return slots, buffers
+
+
+def _lifetimes(
+    graph: Graph, scheduled: Schedule, lowered: Sequence[Lowered], inputs: set[Value]
+) -> dict[Value, Lifetime]:
+    first: dict[Value, int] = {}
+    last: dict[Value, int] = {}
+    for i, (step, low) in enumerate(zip(scheduled.steps, lowered, strict=True)):
+        used = [view.base for view in (*step.reads.values(), *step.writes.values())]
+        for base in (*used, *low.rendered.scratch):
+            first.setdefault(base, i)
+            last[base] = i
+    end = len(scheduled.steps)
+    for value in graph.outputs:
+        base = scheduled.views[value].base
+        first.setdefault(base, end)
+        last[base] = end
+    return {
+        v: Lifetime(v.type.nbytes, first[v], last[v])
+        for v in first
+        if v not in inputs and v.type.nbytes
+    }
+
+
+def _heirs(scheduled: Schedule, lives: Mapping[Value, Lifetime]) -> list[tuple[Value, Value]]:
+    """Pairs (old, new) where a step may write new over old, element by element."""
+    pairs = []
+    for step in scheduled.steps:
+        for new in step.writes.values():
+            if new.base not in lives or not new.dense or new.shape != new.base.shape:
+                continue
+            for value, read in step.reads.items():
+                same = read.shape == new.shape and read.strides == new.strides
+                if read.base in lives and same and read.dense and _replaces(step, value, new):
+                    pairs.append((read.base, new.base))
+    return pairs
+
+
+def _replaces(step: Step, value: Value, new: View) -> bool:
+    """Whether ``new`` can be written over the place of the read ``value``."""
+    read = step.reads[value]
+    if read.offset or read.base.type.nbytes != new.base.type.nbytes:
+        return False
+    if any(v is not value and r.base is read.base for v, r in step.reads.items()):
+        return False
+    moved = {t: replace(w, base=read.base) if w is new else w for t, w in step.writes.items()}
+    target = next(w for t, w in moved.items() if step.writes[t] is new)
+    return in_place(Step(step.nodes, step.reads, moved), value, [target])

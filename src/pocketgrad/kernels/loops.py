@@ -1,0 +1,90 @@
+"""Fused elementwise work and reductions as one generated loop nest.
+
+    item = a block of outer positions (rows)        one work-item, alone in its group on CPUs
+      for each row:
+        outer values                                 once per row
+        pass 0 over the row, VW lanes at a time      reductions and row values of level 0
+        pass 1 …                                     what needs the results of pass 0
+
+Without reductions the row is the longest unit-stride loop, cut into chunks. With them, lanes lie
+along the row, or along the last outer loop where that is the contiguous one (rows side by side).
+A ragged end is done by a scalar copy of the body. No float atomics: the order of every sum is fixed.
+"""
+
+from __future__ import annotations
+
+from pocketgrad.base.dtypes import float64, int64
+from pocketgrad.kernels.emit import Body
+from pocketgrad.kernels.nest import Nest, nest_of
+from pocketgrad.kernels.spec import Config, DeviceInfo, Kernel, KernelSource, Launch, Param, Rendered
+from pocketgrad.plan.domain import Domain, analyse, loopable
+from pocketgrad.plan.plan import Step
+
+MIN_ITEMS = 8  # two work-groups can land on one core; eight even it out
+
+
+class Loops(Kernel):
+    """Any step of pointwise nodes, reductions over one row, and the sources they use."""
+
+    name = "loops"
+    params = (
+        Param("VW", (1, 2, 4, 8, 16), 4, "floats per register"),
+        Param("WORK", (1, 256, 1024, 4096, 16384), 4096, "elements per work-item, at least"),
+        Param("WGS", (1, 32, 64, 128, 256), 1, "work-items per work-group"),
+    )
+
+    def matches(self, step: Step) -> bool:
+        values = [v for n in step.nodes for v in (*n.inputs, *n.outputs)]
+        fine = all(loopable(n) for n in step.nodes) and not any(v.dtype is float64 for v in values)
+        return fine and analyse(step.nodes) is not None
+
+    def defaults(self, step: Step, device: DeviceInfo) -> Config:
+        if device.kind == "gpu":
+            return {"VW": 1, "WORK": 1, "WGS": 64}
+        return {"VW": device.vector_width, "WORK": 4096, "WGS": 1}
+
+    def render(self, step: Step, config: Config, device: DeviceInfo) -> Rendered:
+        domain = analyse(step.nodes)
+        assert domain is not None
+        nest = nest_of(step, domain)
+        width = _width(step, nest, config["VW"])
+        rows = nest.rows
+        if nest.vector_outer:
+            size = nest.outer[-1].size
+            rows = rows // size * (size // width + size % width)
+        chunk = _chunk(nest, domain, width, config["WORK"])
+        chunks = -(-nest.row_size // chunk) if chunk else 1
+        per_row = (chunk or nest.row_size) * (width if nest.vector_outer else 1)
+        block = max(1, min(config["WORK"] // max(per_row, 1), rows * chunks // MIN_ITEMS))
+        if chunks > 1:
+            block = 1
+        items = -(-rows // block) * chunks
+        text = Body(step, domain, nest, width).text(rows, block, chunk, chunks)
+        args = (*step.reads.values(), *step.writes.values())
+        group = config["WGS"]
+        total = -(-items // group) * group
+        source = KernelSource(text)
+        return Rendered((Launch(source, args, (total,), (group,)),))
+
+
+def _width(step: Step, nest: Nest, wanted: int) -> int:
+    """Lanes: none without a lane loop or where long integers are involved, else what fits it."""
+    values = [v for n in step.nodes for v in (*n.inputs, *n.outputs)]
+    if nest.lane is None or any(v.dtype is int64 for v in values):
+        return 1
+    size = nest.loops[nest.lane].size
+    while wanted > size:
+        wanted //= 2
+    return max(wanted, 1)
+
+
+def _chunk(nest: Nest, domain: Domain, width: int, work: int) -> int:
+    """Elements of the row per item; 0 where a row must stay whole because it is reduced."""
+    if domain.row or not nest.inner:
+        return 0
+    size = nest.inner[-1].size
+    wanted = max(work, width)
+    if nest.rows == 1 and work > 1:
+        wanted = min(wanted, max(-(-size // MIN_ITEMS), 16 * width))
+    chunk = -(-wanted // width) * width
+    return size if size <= chunk else chunk
