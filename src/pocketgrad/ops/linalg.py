@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -77,8 +78,13 @@ class MatMul(Op):
 def matmul(a: Value, b: Value, transpose_a: bool = False, transpose_b: bool = False) -> Value:
     """a @ b; leading axes broadcast. A 2-D right side multiplies all leading axes of the left."""
     if len(b.shape) == 2 and len(a.shape) > 2 and not transpose_a:
-        flat = emit(MatMul(False, transpose_b), reshape(a, (-1, a.shape[-1])), b)
+        flat = emit(MatMul(False, transpose_b), reshape(a, (prod(a.shape[:-1]), a.shape[-1])), b)
         return reshape(flat, (*a.shape[:-1], flat.shape[-1]))
-    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    if min(len(a.shape), len(b.shape)) < 2:
+        raise ShapeError(f"a matrix product takes two axes or more, got {a.type} and {b.type}")
+    try:
+        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise ShapeError(f"leading axes of {a.type} and {b.type} do not broadcast") from None
     a, b = (broadcast_to(v, (*lead, *v.shape[-2:])) for v in (a, b))
     return emit(MatMul(transpose_a, transpose_b), a, b)
