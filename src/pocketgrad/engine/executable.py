@@ -44,6 +44,7 @@ class Executable:
                 backend.fill(self.buffers[name], POISON if poison and name == "arena" else 0)
         self._inputs = {v.name: v for v in plan.graph.inputs}
         self._outputs = {v.name: v for v in plan.graph.outputs}
+        self.feeds = frozenset(self._inputs) - frozenset(shared or ())
         self.bound = backend.bind(self.lowered, self.buffers, plan.slots)
 
     def write(self, name: str, data: Array) -> None:

@@ -127,6 +127,7 @@ class Body:
             for w in {lanes, 1 if row_lanes else lanes}:
                 sums[node][w] = self._accumulator(node, w)
         *around, last = range(len(self.nest.outer), len(self.nest.loops))
+        self._add("{")
         for i in around:
             self._add(f"for (int i{i} = 0; i{i} < {self.nest.loops[i].size}; i{i}++) {{")
         end = "high" if low else str(self.nest.loops[last].size)
@@ -137,6 +138,7 @@ class Body:
             self._body(folds, outs, names.new_child(), w, {n: sums[n][w] for n in folds})
             self._add("}")
         self.lines += ["    " * 2 + "}" for _ in around]
+        self._add("}")
         for node in folds:
             self._finish(node, sums[node], lanes, row_lanes, names)
 

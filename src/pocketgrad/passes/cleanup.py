@@ -17,14 +17,18 @@ def drop_dead(graph: Graph) -> Graph:
 
 
 def share_equal(graph: Graph) -> Graph:
-    """Replace a node that repeats an earlier one (same op, same inputs) by it."""
+    """Replace a node that repeats an earlier one (same op, same inputs) by it.
+
+    Nodes of outputs stay: outputs are found by their names.
+    """
     seen: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
     instead: dict[Value, Value] = {}
     kept: list[Node] = []
+    named = set(graph.outputs)
     for node in graph.nodes:
         inputs = tuple(instead.get(v, v) for v in node.inputs)
         known = seen.setdefault((node.op, inputs), node.outputs)
-        if known is node.outputs:
+        if known is node.outputs or not named.isdisjoint(node.outputs):
             kept.append(Node(node.op, inputs, node.outputs, node.scope, node.phase))
         else:
             instead.update(zip(node.outputs, known, strict=True))

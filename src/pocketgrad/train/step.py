@@ -1,0 +1,293 @@
+"""The training step, the evaluation step and prediction as graphs.
+
+State lives on the device under these names: ``parameters.I`` and ``NAME.I`` (optimizer state) flat
+for each share of the optimizer, ``frozen``, ``buffers.DTYPE``, ``step``, ``seed``, ``lr``,
+``totals`` (loss·weight, weight, correct) and ``faults`` (step of the first loss that is not finite,
+step and position of the first bad label; -1 while there is none). After a fault parameters and
+optimizer state stay as they were before it, so that its cause can be found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from pocketgrad.base.dtypes import ALL as DTYPES
+from pocketgrad.base.dtypes import DType, float32, int32
+from pocketgrad.base.errors import SettingError, UnknownNameError
+from pocketgrad.ir.build import Builder
+from pocketgrad.ir.core import Graph, TensorType, Value
+from pocketgrad.nn.module import Module
+from pocketgrad.nn.optim import Optimizer, Share
+from pocketgrad.nn.parameter import Parameter
+from pocketgrad.nn.schedule import ConstantLR, Schedule
+from pocketgrad.nn.tracing import Tracing, tracing
+from pocketgrad.ops import loss as losses
+from pocketgrad.ops.arithmetic import add, cast, mul, sub
+from pocketgrad.ops.compare import eq, ge, isfinite, lt, where
+from pocketgrad.ops.extremes import argmax
+from pocketgrad.ops.move import reshape, stack
+from pocketgrad.ops.reduce import sum_
+from pocketgrad.ops.source import constant
+from pocketgrad.ops.tensor import Tensor
+from pocketgrad.passes.autodiff import gradients
+from pocketgrad.train.packing import Packing
+
+LossFunction = Callable[[Value, Value, Value], Value]  # prediction, target, weight -> scalar
+Kind = Literal["train", "accumulate", "apply", "evaluate", "predict"]
+
+LOSSES: dict[str, LossFunction] = {
+    "cross_entropy": losses.cross_entropy,
+    "bce_with_logits": losses.bce_with_logits,
+    "mse": losses.mse,
+    "huber": losses.huber,
+}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Types of one batch, and how stored numbers become what the model sees: (x - mean) / std."""
+
+    x: TensorType
+    y: TensorType
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+
+    @property
+    def batch(self) -> int:
+        """Samples in a batch."""
+        return self.x.shape[0]
+
+    @property
+    def normalised(self) -> bool:
+        """Whether there is anything to do to x."""
+        return self.x.dtype is not float32 or self.mean != (0.0,) or self.std != (1.0,)
+
+
+@dataclass(frozen=True, eq=False)
+class StepSpec:
+    """What a step is made of. Building a graph reads it and changes nothing."""
+
+    model: Module
+    loss: LossFunction | str
+    optimizer: Optimizer
+    schedule: Schedule = field(default_factory=ConstantLR)
+    accumulate: int = 1
+
+    @cached_property
+    def shares(self) -> list[Share]:
+        """Trainable parameters, divided as the optimizer's groups say."""
+        return self.optimizer.shares([n for n, p in self._parameters if p.trainable])
+
+    @cached_property
+    def packings(self) -> dict[str, Packing]:
+        """The layout of every flat state of named arrays."""
+        shapes = {n: p.shape for n, p in self._parameters}
+        found = {
+            f"parameters.{i}": Packing.of((n, shapes[n]) for n in share.names)
+            for i, share in enumerate(self.shares)
+        }
+        frozen = [(n, p.shape) for n, p in self._parameters if not p.trainable]
+        if frozen:
+            found["frozen"] = Packing.of(frozen)
+        for dtype in DTYPES.values():
+            mine = [(n, b.shape) for n, b in self.model.named_buffers() if b.dtype is dtype]
+            if mine:
+                found[f"buffers.{dtype.name}"] = Packing.of(mine)
+        return found
+
+    @cached_property
+    def state(self) -> dict[str, TensorType]:
+        """Everything that persists on the device between steps."""
+        found = {
+            name: TensorType((packing.size,), self._dtype(name))
+            for name, packing in self.packings.items()
+        }
+        for i, share in enumerate(self.shares):
+            flat = found[f"parameters.{i}"]
+            for name in share.optimizer.state_names:
+                found[f"{name}.{i}"] = flat
+            if self.accumulate > 1:
+                found[f"accumulated.{i}"] = flat
+        scalars = {"step": int32, "seed": int32, "lr": float32}
+        found |= {name: TensorType((), dtype) for name, dtype in scalars.items()}
+        return found | {"totals": TensorType((3,)), "faults": TensorType((3,), int32)}
+
+    @property
+    def _parameters(self) -> list[tuple[str, Parameter]]:
+        return list(self.model.named_parameters())
+
+    @staticmethod
+    def _dtype(name: str) -> DType:
+        return DTYPES[name.removeprefix("buffers.")] if name.startswith("buffers.") else float32
+
+    def loss_function(self) -> LossFunction:
+        """The loss, found by name if it was given by name."""
+        if callable(self.loss):
+            return self.loss
+        if self.loss not in LOSSES:
+            raise UnknownNameError("loss", self.loss, LOSSES)
+        return LOSSES[self.loss]
+
+
+def build_graph(spec: StepSpec, inputs: Inputs, kind: Kind) -> Graph:
+    """The graph of one kind of step for batches of one type."""
+    return _GraphOf(spec, inputs, kind).build()
+
+
+class _GraphOf:
+    """Emits one graph; the order of the methods is the order of the step."""
+
+    def __init__(self, spec: StepSpec, inputs: Inputs, kind: Kind) -> None:
+        self.spec, self.inputs, self.kind = spec, inputs, kind
+        self.builder = Builder(Tensor)
+        self.state: dict[str, Value] = {}
+        self.updates: dict[Value, Value] = {}
+
+    def build(self) -> Graph:
+        with self.builder:
+            names = self.spec.state if self.kind != "predict" else self._read_by_prediction()
+            self.state = {n: self.builder.input(self.spec.state[n], n) for n in names}
+            x = self.builder.input(self.inputs.x, "x")
+            named = self._named_values()
+            prediction, trace = self._forward(x, named)
+            if self.kind == "predict":
+                return self.builder.graph(self._named("prediction", prediction))
+            y = self.builder.input(self.inputs.y, "y")
+            weight = self.builder.input(TensorType((self.inputs.batch,)), "weight")
+            loss = self.spec.loss_function()(prediction, y, weight)
+            if loss.shape != () or not loss.dtype.is_float:
+                raise SettingError(f"the loss must be one float, got {loss.type}; average it")
+            self._measure(loss, prediction, y, weight)
+            outputs = self._named("loss", loss)
+            if self.kind != "evaluate":
+                self._keep_buffers(named, trace)
+                outputs += self._learn(loss, named)
+            return self.builder.graph(outputs, self.updates)
+
+    def _read_by_prediction(self) -> list[str]:
+        return [n for n in self.spec.packings if n in self.spec.state] + ["seed", "step"]
+
+    def _named_values(self) -> dict[str, Value]:
+        named: dict[str, Value] = {}
+        for name, packing in self.spec.packings.items():
+            named |= packing.views(self.state[name])
+        return named
+
+    def _forward(self, x: Value, named: Mapping[str, Value]) -> tuple[Value, Tracing]:
+        if self.inputs.normalised:
+            x = _normalised(x, self.inputs)
+        training = self.kind in ("train", "accumulate", "apply")
+        with tracing(named, training, self.state["seed"], self.state["step"]) as trace:
+            prediction = self.spec.model(x)
+        if not isinstance(prediction, Value):
+            raise SettingError(
+                f"the model's forward() must return one value, got {type(prediction).__name__}"
+            )
+        return prediction, trace
+
+    def _measure(self, loss: Value, prediction: Value, y: Value, weight: Value) -> None:
+        """Totals over an epoch, and the first fault, without a download per step."""
+        count = sum_(weight)
+        correct, bad = constant(0.0), constant(self.inputs.batch, int32)
+        if classifies(prediction.type, y.type):
+            hits = cast(eq(argmax(prediction, 1), losses.as_labels(y)), float32)
+            per_sample = reshape(hits, (hits.shape[0], -1))
+            correct = sum_(mul(per_sample, reshape(weight, (-1, 1))))
+            correct = mul(correct, 1.0 / max(per_sample.shape[1], 1))
+            bad = losses.bad_label(y, prediction.shape[1])
+        totals = self.state["totals"]
+        self.updates[totals] = add(totals, stack([mul(loss, count), count, correct]))
+        if self.kind == "evaluate":
+            return
+        faults, step = self.state["faults"], self.state["step"]
+        none = constant(-1, int32)
+        broken = where(isfinite(loss), none, step)
+        mislabelled = lt(bad, self.inputs.batch)
+        news = stack([broken, where(mislabelled, step, none), where(mislabelled, bad, none)])
+        self.updates[faults] = where(lt(faults, 0), news, faults)
+
+    def _keep_buffers(self, named: Mapping[str, Value], trace: Tracing) -> None:
+        for name, packing in self.spec.packings.items():
+            if name.startswith("buffers.") and any(n in trace.updates for n in packing.offsets):
+                latest = {n: trace.updates.get(n, named[n]) for n in packing.offsets}
+                self.updates[self.state[name]] = packing.join(latest)
+
+    def _learn(self, loss: Value, named: Mapping[str, Value]) -> list[Value]:
+        """Backward and update; returns the flat gradients as outputs."""
+        names = [n for share in self.spec.shares for n in share.names]
+        cts = gradients(self.builder, loss, [named[n] for n in names])
+        by_name = {
+            n: ct if ct is not None else constant(0.0, float32, named[n].shape)
+            for n, ct in zip(names, cts, strict=True)
+        }
+        with self.builder.located("", "update"):
+            flats = [
+                self.spec.packings[f"parameters.{i}"].join(by_name)
+                for i in range(len(self.spec.shares))
+            ]
+            if self.kind != "train":
+                flats = self._accumulated(flats)
+            if self.kind != "accumulate":
+                self._update(flats)
+            step = self.state["step"]
+            if self.kind != "accumulate":
+                self.updates[step] = add(step, 1)
+        return [v for i, g in enumerate(flats) for v in self._named(f"gradient.{i}", g)]
+
+    def _accumulated(self, flats: list[Value]) -> list[Value]:
+        """Micro-batches: add up; at the last one average and begin anew."""
+        sums = []
+        for i, g in enumerate(flats):
+            kept = self.state[f"accumulated.{i}"]
+            total = add(kept, mul(g, 1.0 / self.spec.accumulate))
+            last = self.kind == "apply"
+            self.updates[kept] = constant(0.0, float32, kept.shape) if last else total
+            sums.append(total)
+        return sums
+
+    def _update(self, flats: list[Value]) -> None:
+        step = self.state["step"]
+        sound = _all_negative(self.updates[self.state["faults"]])
+        rate = mul(self.state["lr"], self.spec.schedule.factor(step))
+        for i, (share, g) in enumerate(
+            zip(self.spec.shares, self.spec.optimizer.clip(flats), strict=True)
+        ):
+            p = self.state[f"parameters.{i}"]
+            old = {n: self.state[f"{n}.{i}"] for n in share.optimizer.state_names}
+            lr = mul(rate, share.lr_scale) if share.lr_scale != 1.0 else rate
+            new_p, new = share.optimizer.update(p, g, old, lr, add(step, 1))
+            self.updates[p] = where(sound, new_p, p)
+            for name, value in new.items():
+                self.updates[old[name]] = where(sound, value, old[name])
+
+    def _named(self, name: str, value: Value) -> list[Value]:
+        """An output is found by its name; inputs and shared values are not renamed but copied."""
+        out = add(value, 0.0) if value in self.builder.inputs else value
+        out.name = name
+        return [out]
+
+
+def classifies(prediction: TensorType, y: TensorType) -> bool:
+    """Whether y holds class numbers for the classes along axis 1 of the prediction."""
+    return not y.dtype.is_float and y.shape == (prediction.shape[0], *prediction.shape[2:])
+
+
+def _normalised(x: Value, inputs: Inputs) -> Value:
+    """(x - mean) / std per channel, from the bytes the batch travelled as."""
+    x = cast(x, float32)
+    if inputs.mean == (0.0,) and inputs.std == (1.0,):
+        return x
+    scale = [1.0 / s for s in inputs.std]
+    if len(set(zip(inputs.mean, scale, strict=True))) == 1:
+        return mul(sub(x, inputs.mean[0]), scale[0])
+    column = (len(scale), *(1,) * (len(x.shape) - 2))
+    mean = reshape(stack([constant(m) for m in inputs.mean]), column)
+    return mul(sub(x, mean), reshape(stack([constant(s) for s in scale]), column))
+
+
+def _all_negative(faults: Value) -> Value:
+    worst = sum_(cast(ge(faults, 0), int32))
+    return eq(worst, 0)
