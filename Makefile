@@ -17,4 +17,5 @@ check:
 	@.venv/bin/python tools/check
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist src/*.egg-info
+	@tools/setup clean
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist src/*.egg-info

@@ -49,11 +49,12 @@ def setup(
     env = {
         "PATH": f"{command.parent}:/usr/bin:/bin",
         "CI": str(names["ci"]),
+        "HOME": str(checkout.parent / "home"),
         "PYTHON": str(command),
     }
     if python.get("version_check"):  # the real ones must not be found either
         tools = checkout / "bin"
-        for name in ("sh", "dirname", "cat", "cp", "mkdir"):
+        for name in ("sh", "dirname", "cat", "cp", "mkdir", "cksum", "tr"):
             found = shutil.which(name)
             assert found, name
             if not (tools / name).exists():
@@ -109,7 +110,7 @@ def test_a_failed_installation_is_tried_again(checkout: Path) -> None:
     failed = setup(checkout, pip=1)
     assert failed.returncode == 1
     assert "run the same command again" in failed.stderr
-    shutil.rmtree(checkout / ".venv")
+    setup(checkout, "clean")
     assert setup(checkout).returncode == 0
     assert len(installed(checkout)) == 2
 
@@ -118,7 +119,7 @@ def test_intels_runtime_is_taken_only_without_pocl_but_always_in_ci(checkout: Pa
     result = setup(checkout)
     assert installed(checkout)[-1] == ".[cpu]"
     assert "270 MB" in result.stdout
-    shutil.rmtree(checkout / ".venv")
+    setup(checkout, "clean")
     drivers = checkout.parent / "vendors"
     drivers.mkdir()
     (drivers / "pocl.icd").touch()
@@ -126,6 +127,23 @@ def test_intels_runtime_is_taken_only_without_pocl_but_always_in_ci(checkout: Pa
     assert installed(checkout)[-1] == "."
     setup(checkout, "test", ci="true")
     assert installed(checkout)[-1] == ".[test,dev,cpu,peer]"
+
+
+def test_intels_runtime_lies_in_a_path_without_spaces(checkout: Path) -> None:
+    """It finds its own files by a path that it cuts at the first space."""
+    setup(checkout)
+    place = (checkout / ".venv").resolve()
+    assert place.is_relative_to(checkout.parent / "home")
+    setup(checkout, "clean")
+    assert not place.exists()
+    assert not (checkout / ".venv").is_symlink()
+
+
+def test_in_a_path_without_spaces_the_environment_is_in_the_checkout(checkout: Path) -> None:
+    plain = checkout.rename(checkout.with_name("checkout"))
+    setup(plain)
+    assert not (plain / ".venv").is_symlink()
+    assert installed(plain) == [".[cpu]"]
 
 
 def test_where_no_runtime_can_be_had_it_says_what_to_install(checkout: Path) -> None:
