@@ -17,7 +17,7 @@ PYTHON = """#!/bin/sh
 case "$*" in
     *version_info*) exit {version_check} ;;
     --version) echo "Python 3.11.2" ;;
-    "-m venv "*) {venv} mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+    "-m venv "*) {venv} mkdir -p "$4/bin" && cp "$0" "$4/bin/python" ;;
     "-m pip install"*) echo "$*" >>pip-calls; exit {pip} ;;
 esac
 """
