@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pkgutil
 from importlib import import_module
 
@@ -23,7 +22,7 @@ def test_the_list_is_sorted_and_complete():
     assert set(_cards) == set(MODELS)
     for name, found in _cards.items():
         assert found.name == name
-        assert inspect.getmodule(found.build).__name__ == MODELS[name]
+        assert found.build.__module__ == MODELS[name]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -24,9 +24,6 @@ def both(size: Size) -> tuple[int, int]:
 class Convolution(Module):
     """Base: what all convolutions are given."""
 
-    weight: Value
-    bias: Value | None
-
     def __init__(
         self, channels: tuple[int, int], window: tuple[int, ...], groups: int, bias: bool
     ) -> None:

@@ -12,7 +12,9 @@ from pocketgrad.ir.core import Value
 from pocketgrad.nn import init
 from pocketgrad.nn.module import Module
 from pocketgrad.nn.parameter import Parameter
-from pocketgrad.ops.arithmetic import add
+from pocketgrad.ops.arithmetic import add, detach
+from pocketgrad.ops.compare import eq, where
+from pocketgrad.ops.embed import embedding
 from pocketgrad.ops.linalg import matmul
 from pocketgrad.ops.move import reshape
 
@@ -49,9 +51,6 @@ class Flatten(Module):
 class Linear(Module):
     """x Wᵀ + b over the last axis; W is [out_features, in_features]."""
 
-    weight: Value
-    bias: Value | None
-
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
@@ -71,8 +70,6 @@ class Linear(Module):
 class Embedding(Module):
     """Rows of a table by index; the row at ``padding_idx`` starts at 0 and is not trained."""
 
-    weight: Value
-
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None
     ) -> None:
@@ -89,8 +86,16 @@ class Embedding(Module):
         table = Parameter(shape=(num_embeddings, embedding_dim), init=drawn)
         self.register_parameter("weight", table)
 
+    def forward(self, index: Value) -> Value:
+        rows = embedding(self.weight, index)
+        if self.padding_idx is None:
+            return rows
+        padded = reshape(eq(index, self.padding_idx), (*index.shape, 1))
+        return where(padded, detach(rows), rows)
+
     def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}"
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
 def _table(rng: np.random.Generator, shape: tuple[int, ...], zero: int | None) -> Array:

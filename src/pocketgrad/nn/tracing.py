@@ -64,8 +64,9 @@ class Tracing:
 
     def update(self, buffer: Buffer, attribute: str, new: Value) -> None:
         """Record what a buffer holds after the step."""
-        if new.type != buffer.type:
-            raise ShapeError(f"the buffer '{attribute}' is {buffer.type}, not {new.type}")
+        bound = self.value(buffer, attribute).type
+        if new.type != bound:
+            raise ShapeError(f"the buffer '{attribute}' is {bound}, not {new.type}")
         self.updates[self.name(buffer, attribute)] = new
 
     def next_stream(self) -> int:

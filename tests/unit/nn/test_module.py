@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ class Net(Module):
         self.seen = Buffer(np.zeros((), np.int64))
 
     def forward(self, x):
-        self.update_buffer("seen", add(self.seen, 1))
+        self.update_buffer("seen", add(self.seen, 1))  # type: ignore[arg-type]  # a Value in here
         x = self.stem(x)
         for block in self.blocks:
             x = block(x)
@@ -53,13 +54,15 @@ def test_nodes_carry_the_path_of_the_layer_that_emitted_them():
 
 
 def test_a_parameter_is_a_value_inside_a_trace_and_an_array_outside():
-    layer = Linear(2, 3).initialise(1)
-    assert isinstance(layer.weight, Parameter)
+    layer: Any = Linear(2, 3).initialise(1)
+    outside = layer.weight
+    assert isinstance(outside, Parameter)
     with Builder(Tensor) as builder:
         bound = {n: builder.input(p.type, n) for n, p in layer.named_parameters()}
         with tracing(bound):
             layer(builder.input(TensorType((5, 2)), "x"))
-            assert layer.weight is bound["weight"]
+            inside = layer.weight
+        assert inside is bound["weight"]
     assert layer.weight.data.shape == (3, 2)
 
 
@@ -129,7 +132,8 @@ def test_eval_of_a_part_holds_in_a_trace_of_training():
             modes.append(self.training)
             return x
 
-    net, modes = Sequential(Asks(), Asks()), []
+    modes: list[bool] = []
+    net = Sequential(Asks(), Asks())
     net[1].eval()
     for training in (True, False):
         with Builder(Tensor) as builder, tracing({}, training):
@@ -220,7 +224,7 @@ def test_setting_another_shape_is_refused():
 
 def test_a_list_in_place_of_modules_is_explained():
     with pytest.raises(SettingError, match="not a list"):
-        Sequential([Linear(3, 4)])
+        Sequential([Linear(3, 4)])  # type: ignore[arg-type]  # the mistake
 
 
 def test_an_unknown_attribute_is_an_attribute_error():
