@@ -9,15 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pocketgrad.base.errors import GraphError, ShapeError
 from pocketgrad.ir.build import current
 from pocketgrad.ir.core import Value
 from pocketgrad.nn.parameter import Buffer, Tensorlike
 
-if TYPE_CHECKING:
-    from pocketgrad.nn.module import Module
+
+class Layered(Protocol):
+    """What a trace asks of a module."""
+
+    def named_modules(self, prefix: str = ...) -> Iterator[tuple[str, Layered]]:
+        """It and all below."""
+
+    def tensors(self, prefix: str = ...) -> Iterator[tuple[str, Tensorlike]]:
+        """Parameters and buffers, each once."""
+
 
 _active: ContextVar[Tracing | None] = ContextVar("tracing", default=None)
 
@@ -36,7 +44,7 @@ class Tracing:
         self._modules: dict[int, str] = {}
         self._path: list[str] = []
 
-    def bind(self, module: Module, prefix: str = "") -> None:
+    def bind(self, module: Layered, prefix: str = "") -> None:
         """Let the values be found that are named by their place in ``module`` behind a prefix."""
         for name, part in module.named_modules(prefix):
             self._modules.setdefault(id(part), name)
@@ -84,7 +92,7 @@ class Tracing:
         return self._seed, self._step
 
     @contextmanager
-    def entered(self, module: Module) -> Iterator[None]:
+    def entered(self, module: Layered) -> Iterator[None]:
         """Nodes emitted inside belong to the layer ``module``."""
         builder = current()
         if id(module) not in self._modules:

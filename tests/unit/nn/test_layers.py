@@ -7,7 +7,11 @@ import pytest
 from tests.helpers.describe import outcome
 
 from pocketgrad import nn
+from pocketgrad.base.dtypes import int32
 from pocketgrad.base.errors import DtypeError, SettingError, ShapeError
+from pocketgrad.ir.build import Builder
+from pocketgrad.ir.core import TensorType
+from pocketgrad.ops.tensor import Tensor
 
 ONES = np.ones((50, 40), np.float32)
 IMAGE = np.ones((2, 6, 5, 5), np.float32)
@@ -79,6 +83,14 @@ def test_samples_of_weight_zero_do_not_count():
     np.testing.assert_allclose(whole, part)
 
 
+def test_a_loss_may_be_called_without_a_trace():
+    with Builder(Tensor) as builder:
+        x, y = (builder.input(TensorType((4, 3)), n) for n in "xy")
+        assert nn.MSELoss()(x, y).shape == ()
+        labels = builder.input(TensorType((4,), int32), "labels")
+        assert nn.CrossEntropyLoss([1, 2, 3])(x, labels).shape == ()
+
+
 def test_batch_norm_in_use_leaves_its_statistics():
     layer = nn.BatchNorm2d(6)
     assert not outcome(layer, IMAGE, training=False).updates
@@ -99,6 +111,7 @@ MISTAKES = [
     (lambda: nn.Upsample(4, align_corners=True), SettingError, "needs mode='bilinear'"),
     (lambda: nn.MSELoss("average"), SettingError, "reduction is one of mean, sum, none"),
     (lambda: nn.CrossEntropyLoss([1, 2], label_smoothing=0.1), SettingError, "not both"),
+    (lambda: nn.BCEWithLogitsLoss(pos_weight=[[1]]), SettingError, "one number per class"),
     (lambda: nn.Sequential().add_module("a.b", nn.ReLU()), SettingError, "hold a dot"),
     (nn.Parameter, SettingError, "either an array, or shape= and init="),
     (lambda: nn.Sequential(nn.ReLU())[1], IndexError, "has 1 parts, there is no 1"),
