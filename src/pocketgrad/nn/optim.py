@@ -77,16 +77,19 @@ class Optimizer(ABC):
     ) -> tuple[Value, State]:
         """The new parameter and state; ``lr`` is a scalar, ``step`` an int32 scalar from 1."""
 
-    def shares(self, names: Sequence[str]) -> list[Share]:
-        """The names divided by group, those of no group last; empty shares are left out."""
+    def shares(self, names: Sequence[str], frozen: Sequence[str] = ()) -> list[Share]:
+        """The names divided by group, those of no group last; empty shares are left out.
+
+        A group that matches nothing is a mistake, unless what it matches is ``frozen``.
+        """
         plain = self._with({})
         found: dict[int, list[str]] = {i: [] for i in range(len(self.groups) + 1)}
         for name in names:
             matching = (i for i, g in enumerate(self.groups) if fnmatchcase(name, g.match))
             found[next(matching, len(self.groups))].append(name)
         for i, group in enumerate(self.groups):
-            if not found[i] and not any(fnmatchcase(n, group.match) for n in names):
-                raise UnknownNameError("parameter group", group.match, names)
+            if not any(fnmatchcase(n, group.match) for n in (*names, *frozen)):
+                raise UnknownNameError("parameter", group.match, [*names, *frozen])
         kinds = [(self._with(g.overrides), g.lr_scale) for g in self.groups] + [(plain, 1.0)]
         return [Share(*kinds[i], tuple(members)) for i, members in found.items() if members]
 

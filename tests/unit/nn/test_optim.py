@@ -40,8 +40,14 @@ def test_without_groups_there_is_one_share():
 
 
 def test_a_group_that_matches_nothing_is_an_error():
-    with pytest.raises(UnknownNameError, match=r"no parameter group is named 'haed\.\*'"):
+    with pytest.raises(UnknownNameError, match=r"no parameter is named 'haed\.\*'"):
         optim.SGD(groups=(optim.Group("haed.*"),)).shares(["head.weight"])
+
+
+def test_a_group_whose_parameters_are_all_frozen_is_none():
+    sgd = optim.SGD(groups=(optim.Group("head.*"),))
+    (share,) = sgd.shares(["stem.weight"], frozen=["head.weight"])
+    assert share.names == ("stem.weight",)
 
 
 def test_an_override_that_no_optimizer_has_is_an_error():
