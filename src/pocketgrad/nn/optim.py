@@ -87,7 +87,7 @@ class Optimizer(ABC):
         for name in names:
             matching = (i for i, g in enumerate(self.groups) if fnmatchcase(name, g.match))
             found[next(matching, len(self.groups))].append(name)
-        for i, group in enumerate(self.groups):
+        for group in self.groups:
             if not any(fnmatchcase(n, group.match) for n in (*names, *frozen)):
                 raise UnknownNameError("parameter", group.match, [*names, *frozen])
         kinds = [(self._with(g.overrides), g.lr_scale) for g in self.groups] + [(plain, 1.0)]

@@ -79,7 +79,8 @@ class StepSpec:
     @cached_property
     def shares(self) -> list[Share]:
         """Trainable parameters, divided as the optimizer's groups say."""
-        return self.optimizer.shares([n for n, p in self._parameters if p.trainable])
+        trainable = [n for n, p in self._parameters if p.trainable]
+        return self.optimizer.shares(trainable, [n for n, p in self._parameters if not p.trainable])
 
     @cached_property
     def packings(self) -> dict[str, Packing]:
