@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pocketgrad.base.errors import DataError, UnknownNameError
-from pocketgrad.data.api import Batch, Dataset, Samples
+from pocketgrad.data.api import Dataset
 from pocketgrad.data.arrays import arrays, npz
+from pocketgrad.data.batch import Batch, Samples
 from pocketgrad.data.cifar import cifar10
 from pocketgrad.data.detect import read
 from pocketgrad.data.fetch import Remote, download

@@ -1,54 +1,19 @@
-"""What a data set and a batch are. Reading files is in the readers, batching in ``loader``."""
+"""What a data set is. Reading files is in the readers, batching in ``loader``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
 from pocketgrad.base.dtypes import Array
-from pocketgrad.base.errors import DataError, SettingError, UnknownNameError
+from pocketgrad.base.errors import DataError, UnknownNameError
+from pocketgrad.data.batch import Samples, check_finite, permutation
+from pocketgrad.data.loader import Loader
 
 SAMPLE_DTYPES = ("uint8", "int32", "int64", "float32")
-_CHECK_ROWS = 4096  # rows looked at in one go, so that a check of a mapped file needs little memory
 _STATS_ROWS = 4096  # rows that mean and deviation are taken from, spread over the data set
-
-
-@runtime_checkable
-class Samples(Protocol):
-    """Anything with the shape of an array that gives rows when indexed: an array, a folder."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of samples, then the shape of one."""
-
-    @property
-    def dtype(self) -> Any:  # Any: NumPy's own dtype types do not fit a protocol
-        """The element type of a sample."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, rows: Any, /) -> Any:  # Any: ndarray's overloads do not fit a protocol
-        """The samples of those rows, as one array."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """One batch of fixed size. A short one is filled up; the filling has weight 0."""
-
-    x: Array
-    y: Array
-    weight: Array | None  # float32, one per sample: 1 real, 0 filling; None is all ones
-    count: int  # real samples
-    index: int  # which batch of the epoch
-    epoch: int = 0
-    rows: Array | None = None  # the row of the data set each sample is, for reports
-
-    def __iter__(self) -> Iterator[Array]:
-        """So that ``x, y = batch`` works; mind ``weight`` when the last batch may be short."""
-        return iter((self.x, self.y))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +72,10 @@ class Dataset:
             raise UnknownNameError("part of a data set", part, ("train", "test"))
         return self.test if part == "test" else self
 
+    def loader(self, batch: int, seed: int = 0, *, shuffle: bool = True) -> Loader:
+        """Its batches; this is how a training loop finds them."""
+        return Loader(self, batch, seed, shuffle=shuffle)
+
     def rows(self, rows: Array) -> Dataset:
         """The samples of those rows, in that order; the test part stays."""
         x = self.x[rows] if isinstance(self.x, np.ndarray) else _View(self.x, rows)
@@ -153,17 +122,6 @@ class _View:
         return self._samples[self._rows[rows]]
 
 
-def permutation(n: int, seed: int, stream: int) -> Array:
-    """An order of ``n`` rows that depends on the numbers given and on nothing else.
-
-    Made of Philox's raw output, which NumPy keeps stable (its ``shuffle`` may change by version).
-    """
-    if seed < 0 or stream < 0 or max(seed, stream) >= 1 << 64:
-        raise SettingError(f"seed {seed}: choose from 0 to 2^64 - 1")
-    bits = np.random.Philox(key=np.array([seed, stream], np.uint64)).random_raw(n)
-    return np.argsort(bits, kind="stable")
-
-
 def channel_stats(x: Samples) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Mean and standard deviation per channel of uint8 images; 0 and 1 for all other samples."""
     if x.dtype != np.uint8 or len(x.shape) != 4 or len(x) == 0:
@@ -194,20 +152,6 @@ def check_samples(name: str, x: Samples, y: Array) -> None:
             )
         if array.dtype == np.float32 and isinstance(array, np.ndarray):
             check_finite(f"data set '{name}'", what, array)
-
-
-def check_finite(where: str, what: str, array: Array) -> None:
-    """Refuse NaN and infinity, naming the first row that holds one."""
-    for start in range(0, len(array), _CHECK_ROWS):
-        block = array[start : start + _CHECK_ROWS]
-        bad = ~np.isfinite(block)
-        if bad.any():
-            place = tuple(int(i) for i in np.argwhere(bad)[0])
-            row = (start + place[0], *place[1:])
-            raise DataError(
-                f"{where}: {what} hold {block[place]} at index {row}; "
-                "remove or replace such values before training"
-            )
 
 
 def check_labels(name: str, y: Array, classes: int) -> None:

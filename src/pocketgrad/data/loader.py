@@ -13,7 +13,7 @@ import numpy as np
 
 from pocketgrad.base.dtypes import Array
 from pocketgrad.base.errors import DataError, SettingError
-from pocketgrad.data.api import Batch, Dataset, check_finite, permutation
+from pocketgrad.data.batch import Batch, Source, check_finite, permutation
 from pocketgrad.data.prefetch import prefetched
 
 
@@ -26,7 +26,7 @@ class Loader:
     data set (for evaluation); training on such a batch is refused as a likely mistake.
     """
 
-    dataset: Dataset
+    dataset: Source
     batch: int
     seed: int = 0
     shuffle: bool = True

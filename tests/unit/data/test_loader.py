@@ -12,7 +12,7 @@ import pytest
 
 from pocketgrad.base.dtypes import Array
 from pocketgrad.data import Batch, Dataset, Loader, arrays
-from pocketgrad.data.api import permutation
+from pocketgrad.data.batch import permutation
 from pocketgrad.data.prefetch import THREAD_NAME, prefetched
 
 T = TypeVar("T")
