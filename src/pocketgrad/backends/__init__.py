@@ -6,7 +6,7 @@ from pocketgrad.backends.api import Backend
 
 
 def open_backend(selector: str = "auto") -> Backend:
-    """The backend a selector means: auto, reference, null, cpu, gpu, pocl, intel, 'pocl:0', a name."""
+    """The backend a selector means: auto, reference, null, cpu, gpu, pocl, 'pocl:0', a name."""
     if selector == "reference":
         from pocketgrad.backends.reference import ReferenceBackend
 

@@ -75,7 +75,7 @@ class NullBackend:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class NullProgram:
     """Counts launches."""
 

@@ -73,7 +73,8 @@ class OpenCLBackend:
             ) from error
 
     def fill(self, buffer: Any, byte: int) -> None:
-        self._cl.enqueue_fill_buffer(self.queue, buffer, np.uint8(byte), 0, buffer.size)
+        pattern = np.full(1, byte, np.uint8)
+        self._cl.enqueue_fill_buffer(self.queue, buffer, pattern, 0, buffer.size)
 
     def write(self, buffer: Any, offset: int, data: Array) -> None:
         if data.nbytes == 0:

@@ -46,12 +46,13 @@ def entry_name(source: KernelSource) -> str:
     return f"k{digest[:16]}"
 
 
-def build_all(context: Any, device: Any, sources: Sequence[KernelSource]) -> dict[KernelSource, Any]:
+def build_all(
+    context: Any, device: Any, sources: Sequence[KernelSource]
+) -> dict[KernelSource, Any]:
     """A program for every source (several share one); kernels are made by ``entry_name``."""
     distinct = sorted(set(sources), key=entry_name)
     shares = [
-        distinct[i : i + KERNELS_PER_PROGRAM]
-        for i in range(0, len(distinct), KERNELS_PER_PROGRAM)
+        distinct[i : i + KERNELS_PER_PROGRAM] for i in range(0, len(distinct), KERNELS_PER_PROGRAM)
     ]
     if not shares:
         return {}
@@ -70,9 +71,9 @@ def _build(context: Any, device: Any, share: Sequence[KernelSource]) -> Any:
             return cl.Program(context, [device], [path.read_bytes()]).build()
         except cl.Error:
             path.unlink(missing_ok=True)  # built by a driver that is gone; build it anew
-    program = cl.Program(context, text)
+    program: Any = cl.Program(context, text)
     try:
-        program.build(options=list(OPTIONS), devices=[device], cache_dir=False)
+        program.build(options=list(OPTIONS), devices=[device])
     except cl.Error as error:
         raise DeviceError(
             f"device {device.name} could not build a kernel: {_first_error(str(error))}. "

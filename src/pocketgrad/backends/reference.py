@@ -40,7 +40,9 @@ class ReferenceBackend:
         buffer.fill(byte)
 
     def write(self, buffer: Array, offset: int, data: Array) -> None:
-        buffer[offset : offset + data.nbytes] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        buffer[offset : offset + data.nbytes] = (
+            np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        )
 
     def read(self, buffer: Array, offset: int, out: Array) -> None:
         out.reshape(-1).view(np.uint8)[:] = buffer[offset : offset + out.nbytes]

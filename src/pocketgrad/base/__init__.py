@@ -1,1 +1,1 @@
-"""Element types, errors, units and settings: what every layer may use, and nothing that needs a device."""
+"""Element types, errors, units and settings: what every layer may use, without any device."""

@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """An element type; ``cl`` is how it is stored on a device, ``register`` how it is computed with."""
+    """An element type; ``cl`` is how a device stores it, ``register`` what it computes in."""
 
     name: str
     nbytes: int

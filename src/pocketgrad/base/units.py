@@ -6,7 +6,7 @@ _PREFIXES = ("", "k", "M", "G", "T")
 
 
 def si(value: float, unit: str = "") -> str:
-    """``value`` with three significant digits and a decimal prefix: ``si(1234567, 'B')`` is '1.23 MB'."""
+    """Three significant digits and a decimal prefix: ``si(1234567, 'B')`` is '1.23 MB'."""
     step = 0
     while abs(value) >= 999.5 and step < len(_PREFIXES) - 1:
         value /= 1000

@@ -1,4 +1,4 @@
-"""Graph to Executable: passes, schedule, kernels, memory, binding. The order of a compile, only that."""
+"""Graph to Executable: the order of passes, schedule, kernels, memory plan and binding."""
 
 from __future__ import annotations
 

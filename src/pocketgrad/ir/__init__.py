@@ -1,1 +1,1 @@
-"""The graph: typed values, nodes and the rules of a legal program. It knows no operation by name."""
+"""The graph: typed values, nodes, the rules of a legal program. It knows no op by name."""

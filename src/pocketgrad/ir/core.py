@@ -39,7 +39,7 @@ class TensorType:
 
 
 class Value:
-    """One array in a graph. Compared by identity; the name is for people and for the printed text."""
+    """One array in a graph. Compared by identity; the name is for people and printed text."""
 
     __slots__ = ("name", "type")
 
@@ -124,7 +124,7 @@ class Op(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """One application of an op. ``scope`` is the layer path, ``phase`` forward, backward or update."""
+    """An op applied. ``scope`` is the layer path, ``phase`` forward, backward or update."""
 
     op: Op
     inputs: tuple[Value, ...]
@@ -142,7 +142,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A pure function. ``updates`` maps a donated input to the value that replaces it after a run."""
+    """A pure function. ``updates`` maps a donated input to the value that replaces it."""
 
     inputs: tuple[Value, ...]
     nodes: tuple[Node, ...]

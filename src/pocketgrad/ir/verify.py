@@ -1,4 +1,4 @@
-"""The rules of a legal graph, as code. Runs after every pass in tests, and on parsed text always."""
+"""The rules of a legal graph, as code. Tests run it after every pass."""
 
 from __future__ import annotations
 
@@ -26,6 +26,10 @@ def verify(graph: Graph, after: str = "building") -> None:
         _check_node(graph, position, node, known, after)
         for value in node.outputs:
             define(value)
+    _check_results(graph, known, after)
+
+
+def _check_results(graph: Graph, known: dict[Value, None], after: str) -> None:
     for value in graph.results:
         if value not in known:
             raise GraphError(f"after {after}: output {value} is computed nowhere")

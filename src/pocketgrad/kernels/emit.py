@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable
+from dataclasses import dataclass
 
+from pocketgrad.base.dtypes import float32, int32, int64
 from pocketgrad.ir.core import Node, Value
 from pocketgrad.kernels.expression import (
     apply,
@@ -23,14 +25,31 @@ from pocketgrad.ops.source import Constant, Iota, Uniform
 from pocketgrad.plan.domain import Domain, reduced
 from pocketgrad.plan.plan import Step
 
+_REGISTER_STORAGE = {"float": float32, "int": int32, "long": int64}  # partial results by register
 Names = ChainMap[Value, tuple[str, bool]]  # value -> register name, whether it is a vector
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How the loops are divided among work-items.
+
+    An item does ``block`` outer positions of ``rows``. With ``chunks`` above 1 it does only
+    ``chunk`` steps of one inner loop: the last where nothing is reduced, the first where reductions
+    leave partial results, which a second kernel folds.
+    """
+
+    rows: int
+    block: int
+    chunk: int = 0
+    chunks: int = 1
 
 
 class Body:
     """The kernel text of one step."""
 
-    def __init__(self, step: Step, domain: Domain, nest: Nest, width: int) -> None:
+    def __init__(self, step: Step, domain: Domain, nest: Nest, width: int, cut: Cut) -> None:
         self.step, self.domain, self.nest, self.width = step, domain, nest, width
+        self.cut = cut
         self.lines: list[str] = []
         self.count = 0
         accesses = [*step.reads, *step.writes]
@@ -39,32 +58,61 @@ class Body:
         self.folds = [n for n in step.nodes if reduced(n, domain.axes)]
         inner = {m for d in nest.inner for m in d.members}
         self.on_row = {v for v in domain.axes if domain.dims(v) & inner}
+        self.partial = bool(self.folds) and cut.chunks > 1
 
     # ---- the kernel ------------------------------------------------------------------------------
 
-    def text(self, rows: int, block: int, chunk: int, chunks: int) -> str:
-        """The whole kernel: rows in blocks, a long unreduced row in chunks."""
-        values = [*self.step.reads, *self.step.writes]
-        args = ", ".join(
-            f"SHARED_BUF({v.dtype.cl}, b{i})" for i, v in enumerate(values)
-        )
-        self.lines = [f"kernel void ENTRY({args})", "{"]
-        self.lines += [
-            f"    global {v.dtype.cl}* p{i} = AT(b{i});" for i, v in enumerate(values)
-        ]
+    def text(self) -> str:
+        """The kernel that runs over the rows."""
+        cut = self.cut
+        self._open()
         self._add("const int item = get_global_id(0);")
-        self._add(f"const int first = item / {chunks} * {block};")
-        if chunk:
-            self._add(f"const int low = item % {chunks} * {chunk};")
-            self._add(f"const int high = min(low + {chunk}, {self.nest.inner[-1].size});")
-        self._add(f"for (int row = first; row < min(first + {block}, {rows}); row++) {{")
+        self._add(f"const int part = item % {cut.chunks};")
+        self._add(f"const int first = item / {cut.chunks} * {cut.block};")
+        if cut.chunk:
+            size = self.nest.inner[0 if self.partial else -1].size
+            self._add(f"const int low = part * {cut.chunk};")
+            self._add(f"const int high = min(low + {cut.chunk}, {size});")
+        self._add(f"for (int row = first; row < min(first + {cut.block}, {cut.rows}); row++) {{")
         if self.nest.vector_outer:
             self._rows_side_by_side()
         else:
             self._decode("row", range(len(self.nest.outer)))
-            self._row(1, "low" if chunk else "")
-        self.lines += ["    }", "}"]
-        return "\n".join(self.lines) + "\n"
+            self._row(1)
+        return self._close()
+
+    def finish_text(self) -> str:
+        """The kernel that folds the partial results, an item per row, always in the same order."""
+        self._open()
+        self._add("const int row = get_global_id(0);")
+        self._add(f"if (row < {self.nest.rows}) {{")
+        self._decode("row", range(len(self.nest.outer)))
+        names: Names = ChainMap()
+        for k, node in enumerate(self.folds):
+            assert isinstance(node.op, Reduction)
+            dtype, name = node.inputs[0].dtype, self._accumulator(node, 1)
+            at = f"scratch{k} + part * {self.nest.rows} + row"
+            self._add(f"for (int part = 0; part < {self.cut.chunks}; part++) {{")
+            kept = load(_REGISTER_STORAGE[dtype.register], 1, at, 1)
+            total = combine(node.op.combine, name, kept, dtype, 1)
+            self._add(f"{name} = {total};")
+            self._add("}")
+            names[node.outputs[0]] = (name, False)
+        self._store_outer(names, 1)
+        return self._close()
+
+    def _open(self) -> None:
+        values = {f"{i}": v.dtype.cl for i, v in enumerate((*self.step.reads, *self.step.writes))}
+        scratch = {str(k): n.inputs[0].dtype.register for k, n in enumerate(self.folds)}
+        args = [f"SHARED_BUF({t}, b{i})" for i, t in values.items()]
+        self.lines = [f"    global {t}* p{i} = AT(b{i});" for i, t in values.items()]
+        if self.partial:
+            args += [f"SHARED_BUF({t}, c{k})" for k, t in scratch.items()]
+            self.lines += [f"    global {t}* scratch{k} = AT(c{k});" for k, t in scratch.items()]
+        self.lines = [f"kernel void ENTRY({', '.join(args)})", "{", *self.lines]
+
+    def _close(self) -> str:
+        return "\n".join([*self.lines, "    }", "}"]) + "\n"
 
     def _rows_side_by_side(self) -> None:
         """The last outer loop in vectors of rows, then its ragged end row by row."""
@@ -77,11 +125,11 @@ class Body:
         if vectors:
             self._add(f"if (unit < {vectors}) {{")
             self._add(f"const int i{last} = unit * {self.width};")
-            self._row(self.width, "")
+            self._row(self.width)
             self._add("}" + (" else {" if rest else ""))
         if rest:
             self._add(f"const int i{last} = {vectors * self.width} + unit - {vectors};")
-            self._row(1, "")
+            self._row(1)
             if vectors:
                 self._add("}")
 
@@ -99,7 +147,7 @@ class Body:
 
     # ---- one row ---------------------------------------------------------------------------------
 
-    def _row(self, width: int, low: str) -> None:
+    def _row(self, width: int) -> None:
         """All passes over one row; ``width`` is that of the outer lanes."""
         names: Names = ChainMap()
         levels = self.domain.levels
@@ -108,14 +156,31 @@ class Body:
             folds = [n for n in self.folds if levels[n.inputs[0]] == level]
             outs = [v for v in stores if levels[v] == level]
             if folds or outs:
-                self._pass(folds, outs, names, width, low)
+                self._pass(folds, outs, names, width)
+        if self.partial:
+            self._store_partial(names, width)
+        else:
+            self._store_outer(names, width)
+
+    def _store_outer(self, names: Names, width: int) -> None:
         for value in self.step.writes:
             if value not in self.on_row:
-                self._store(value, names, width, "")
+                self._store(value, names, width)
 
-    def _pass(
-        self, folds: list[Node], outs: list[Value], names: Names, width: int, low: str
-    ) -> None:
+    def _store_partial(self, names: Names, width: int) -> None:
+        """What this part of the row adds up to, rows side by side."""
+        last = len(self.nest.outer) - 1
+        terms = ["0"]
+        for i, dim in enumerate(self.nest.outer):
+            terms = [f"({' + '.join(terms)}) * {dim.size}", f"i{i}"]
+        assert last >= 0 or terms == ["0"]
+        for k, node in enumerate(self.folds):
+            dtype = node.inputs[0].dtype
+            at = f"scratch{k} + part * {self.nest.rows} + {' + '.join(terms)}"
+            name = self._operand(node.outputs[0], names, width)
+            self._add(store(_REGISTER_STORAGE[dtype.register], width, at, 1, name))
+
+    def _pass(self, folds: list[Node], outs: list[Value], names: Names, width: int) -> None:
         targets = [*(n.inputs[0] for n in folds), *outs]
         for value in self._needed(targets, names):
             if value not in self.on_row:
@@ -129,9 +194,10 @@ class Body:
         *around, last = range(len(self.nest.outer), len(self.nest.loops))
         self._add("{")
         for i in around:
-            self._add(f"for (int i{i} = 0; i{i} < {self.nest.loops[i].size}; i{i}++) {{")
-        end = "high" if low else str(self.nest.loops[last].size)
-        self._add(f"int i{last} = {low or 0};")
+            low, high = self._range(i)
+            self._add(f"for (int i{i} = {low}; i{i} < {high}; i{i}++) {{")
+        low, end = self._range(last)
+        self._add(f"int i{last} = {low};")
         for w in dict.fromkeys((lanes, 1)) if row_lanes else (lanes,):
             step = w if row_lanes else 1
             self._add(f"for (; i{last} + {step} <= {end}; i{last} += {step}) {{")
@@ -141,6 +207,13 @@ class Body:
         self._add("}")
         for node in folds:
             self._finish(node, sums[node], lanes, row_lanes, names)
+
+    def _range(self, loop: int) -> tuple[str, str]:
+        """First and one past the last index of an inner loop for this item."""
+        cut_loop = len(self.nest.outer) if self.partial else len(self.nest.loops) - 1
+        if self.cut.chunk and loop == cut_loop:
+            return "low", "high"
+        return "0", str(self.nest.loops[loop].size)
 
     def _body(
         self, folds: list[Node], outs: list[Value], names: Names, width: int, sums: dict[Node, str]
@@ -152,7 +225,7 @@ class Body:
             total = combine(node.op.combine, sums[node], name, x.dtype, width)
             self._add(f"{sums[node]} = {total};")
         for value in outs:
-            self._store(value, names, width, "")
+            self._store(value, names, width)
 
     def _accumulator(self, node: Node, width: int) -> str:
         assert isinstance(node.op, Reduction)
@@ -245,7 +318,7 @@ class Body:
 
     def _uniform(self, node: Node, op: Uniform, names: Names, width: int) -> str:
         seed, step = (self._operand(v, names, 1) for v in node.inputs)
-        u, f = (("uint", "float") if width == 1 else (f"uint{width}", f"float{width}"))
+        u, f = ("uint", "float") if width == 1 else (f"uint{width}", f"float{width}")
         out = self._fresh("u")
         counter = self._counter(node.outputs[0], width, u, "uint")
         self._add(
@@ -253,7 +326,7 @@ class Body:
         )
         return out
 
-    def _store(self, value: Value, names: Names, width: int, indent: str) -> None:
+    def _store(self, value: Value, names: Names, width: int) -> None:
         lane = self.nest.lane
         vector = width > 1 and lane is not None and self.nest.varies(self.domain, value, lane)
         w = width if vector else 1

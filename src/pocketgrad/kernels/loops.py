@@ -8,19 +8,32 @@
 
 Without reductions the row is the longest unit-stride loop, cut into chunks. With them, lanes lie
 along the row, or along the last outer loop where that is the contiguous one (rows side by side).
-A ragged end is done by a scalar copy of the body. No float atomics: the order of every sum is fixed.
+A ragged end is done by a scalar copy of the body. Few long rows are summed in parts, which a second
+launch folds. No float atomics: the order of every sum is fixed.
 """
 
 from __future__ import annotations
 
 from pocketgrad.base.dtypes import float64, int64
-from pocketgrad.kernels.emit import Body
+from pocketgrad.ir.core import TensorType, Value
+from pocketgrad.kernels.emit import Body, Cut
 from pocketgrad.kernels.nest import Nest, nest_of
-from pocketgrad.kernels.spec import Config, DeviceInfo, Kernel, KernelSource, Launch, Param, Rendered
-from pocketgrad.plan.domain import Domain, analyse, loopable
+from pocketgrad.kernels.spec import (
+    Config,
+    DeviceInfo,
+    Kernel,
+    KernelSource,
+    Launch,
+    Param,
+    Rendered,
+)
+from pocketgrad.plan.domain import Domain, analyse, divisible, loopable
 from pocketgrad.plan.plan import Step
+from pocketgrad.plan.views import View, whole
 
 MIN_ITEMS = 8  # two work-groups can land on one core; eight even it out
+GPU_ITEMS = 256  # work-items per compute unit that hide a GPU's memory latency
+MIN_SPLIT = 16_384  # elements below which a second launch costs more than parallel parts save
 
 
 class Loops(Kernel):
@@ -48,23 +61,45 @@ class Loops(Kernel):
         assert domain is not None
         nest = nest_of(step, domain)
         width = _width(step, nest, config["VW"])
-        rows = nest.rows
-        if nest.vector_outer:
-            size = nest.outer[-1].size
-            rows = rows // size * (size // width + size % width)
-        chunk = _chunk(nest, domain, width, config["WORK"])
-        chunks = -(-nest.row_size // chunk) if chunk else 1
-        per_row = (chunk or nest.row_size) * (width if nest.vector_outer else 1)
-        block = max(1, min(config["WORK"] // max(per_row, 1), rows * chunks // MIN_ITEMS))
-        if chunks > 1:
-            block = 1
-        items = -(-rows // block) * chunks
-        text = Body(step, domain, nest, width).text(rows, block, chunk, chunks)
+        cut = _cut(step, domain, nest, width, config["WORK"], device)
+        body = Body(step, domain, nest, width, cut)
         args = (*step.reads.values(), *step.writes.values())
+        items = -(-cut.rows // cut.block) * cut.chunks
         group = config["WGS"]
-        total = -(-items // group) * group
-        source = KernelSource(text)
-        return Rendered((Launch(source, args, (total,), (group,)),))
+        if not body.partial:
+            return Rendered((_launch(body.text(), args, items, group),))
+        scratch = tuple(
+            Value(TensorType((cut.chunks * nest.rows,), n.inputs[0].dtype), "partial")
+            for n in body.folds
+        )
+        args += tuple(whole(v) for v in scratch)
+        first = _launch(body.text(), args, items, group)
+        return Rendered((first, _launch(body.finish_text(), args, nest.rows, group)), scratch)
+
+
+def _launch(text: str, args: tuple[View, ...], items: int, group: int) -> Launch:
+    return Launch(KernelSource(text), args, (-(-items // group) * group,), (group,))
+
+
+def _cut(step: Step, domain: Domain, nest: Nest, width: int, work: int, device: DeviceInfo) -> Cut:
+    """Enough items to keep the device busy, each long enough to be worth its launch."""
+    rows = nest.rows
+    if nest.vector_outer:
+        size = nest.outer[-1].size
+        rows = rows // size * (size // width + size % width)
+    wanted = MIN_ITEMS if device.kind == "cpu" else GPU_ITEMS * device.compute_units
+    total = nest.rows * nest.row_size
+    if divisible(domain, step.nodes, step.writes) and rows < wanted and total >= MIN_SPLIT:
+        parts = min(nest.inner[0].size, -(-2 * wanted // rows))
+        chunk = -(-nest.inner[0].size // parts)
+        if len(nest.inner) == 1 and not nest.vector_outer:
+            chunk = -(-chunk // width) * width
+        return Cut(rows, 1, chunk, -(-nest.inner[0].size // chunk))
+    chunk = _chunk(nest, domain, width, work)
+    chunks = -(-nest.row_size // chunk) if chunk else 1
+    per_row = (chunk or nest.row_size) * (width if nest.vector_outer else 1)
+    block = max(1, min(work // max(per_row, 1), rows * chunks // MIN_ITEMS))
+    return Cut(rows, 1 if chunks > 1 else block, chunk, chunks)
 
 
 def _width(step: Step, nest: Nest, wanted: int) -> int:
@@ -87,4 +122,4 @@ def _chunk(nest: Nest, domain: Domain, width: int, work: int) -> int:
     if nest.rows == 1 and work > 1:
         wanted = min(wanted, max(-(-size // MIN_ITEMS), 16 * width))
     chunk = -(-wanted // width) * width
-    return size if size <= chunk else chunk
+    return min(size, chunk)

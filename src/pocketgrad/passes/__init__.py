@@ -1,0 +1,1 @@
+"""Graph to graph: differentiation and clean-up."""

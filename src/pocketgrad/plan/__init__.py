@@ -1,0 +1,1 @@
+"""What is launched in which order, and where every value lies; no device needed."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from math import prod
 
 from pocketgrad.ir.core import Node, Value
-from pocketgrad.ops.move import Broadcast, Reshape
+from pocketgrad.ops.move import Reshape
 from pocketgrad.ops.pointwise import Pointwise
-from pocketgrad.ops.reduce import Reduction
+from pocketgrad.ops.reduce import Broadcast, Reduction
 from pocketgrad.ops.source import Constant, Iota, Uniform
 
 SOURCES = (Constant, Iota, Uniform)
@@ -50,6 +50,13 @@ class Domain:
         """Whether each element is computed by exactly one outer position."""
         dims = self.dims(value)
         return self.outer <= dims and (not dims & self.row or self.row <= dims)
+
+
+def divisible(domain: Domain, nodes: Sequence[Node], stored: Iterable[Value]) -> bool:
+    """Whether a row can be reduced in parts: one pass, after which nothing on the row is needed."""
+    on_row = [v for v in stored if domain.dims(v) & domain.row]
+    inputs = [n.inputs[0] for n in nodes if reduced(n, domain.axes)]
+    return bool(domain.row) and not any(domain.levels[v] for v in (*on_row, *inputs))
 
 
 class _Union:
@@ -95,9 +102,7 @@ def analyse(nodes: Sequence[Node]) -> Domain | None:
     number = {r: i for i, r in enumerate(order)}
     if any(r is not None and r not in number for rs in roots.values() for r in rs):
         return None  # no value spans the whole domain
-    axes = {
-        v: tuple(None if r is None else number[r] for r in rs) for v, rs in roots.items()
-    }
+    axes = {v: tuple(None if r is None else number[r] for r in rs) for v, rs in roots.items()}
     sizes = tuple(n for n in widest.shape if n != 1)
     return _levelled(nodes, sizes, axes)
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pocketgrad.ir.core import Graph, Node, Value
-from pocketgrad.plan.domain import SOURCES, Domain, analyse, loopable
+from pocketgrad.plan.domain import SOURCES, Domain, analyse, divisible, loopable
 from pocketgrad.plan.views import VIEW_OPS
 
-MIN_ROWS = 16  # a reduction over fewer rows than this leaves cores idle …
-SERIAL_ELEMENTS = 16_384  # … unless it is this small, where a launch costs more than it saves
+MIN_ROWS = 16  # passes over fewer rows than this leave cores idle, unless rows can be divided …
+SERIAL_ELEMENTS = 16_384  # … or all is this small, where a launch costs more than it saves
 MAX_NODES = 96  # compile time of a kernel grows faster than its length
-MAX_OPERANDS = 30  # a buffer and an offset each: 480 of the 1,024 bytes of arguments all devices take
+MAX_OPERANDS = (
+    30  # a buffer and an offset each: 480 of the 1,024 bytes of arguments all devices take
+)
 
 
 @dataclass(eq=False)
@@ -39,6 +41,23 @@ class Fusion:
         for i, node in enumerate(graph.nodes):
             if not isinstance(node.op, (*SOURCES, *VIEW_OPS)):
                 self._place(i)
+        self._join_scalars()
+
+    def _join_scalars(self) -> None:
+        """Single numbers that do not depend on each other share a launch."""
+        scalars: list[Group] = []
+        late = set(self.graph.updates.values())  # must stay behind the readers of what they replace
+        for group in list(self.groups):
+            outs = [v for i in group.nodes for v in self.graph.nodes[i].outputs]
+            if not group.loops or any(v.type.size != 1 or v in late for v in outs):
+                continue
+            for earlier in scalars:
+                if not self._detour(group, earlier):
+                    self._try_merge(group, earlier)
+                if group.merged:
+                    break
+            else:
+                scalars.append(group)
 
     def _place(self, i: int) -> None:
         node = self.graph.nodes[i]
@@ -83,6 +102,8 @@ class Fusion:
 
     def _detour(self, early: Group, late: Group) -> bool:
         """Whether a path leads from early to late through a third group."""
+        if early in late.before and len(late.before) == 1:
+            return False
         floor = early.nodes[0]
         seen, stack = set(), [g for g in late.before if g is not early]
         while stack:
@@ -135,6 +156,7 @@ class Fusion:
         inside = {v for node in nodes for v in node.outputs}
         if len({v for node in nodes for v in node.inputs} - inside) > MAX_OPERANDS:
             return False
+        stored = []
         for node in nodes:
             if any(v not in inside and self._hidden(v, members) for v in node.inputs):
                 return False
@@ -144,8 +166,11 @@ class Fusion:
                 wanted = value in self.results or any(
                     n not in members for n in self.graph.consumers.get(value, ())
                 )
-                if wanted and not isinstance(node.op, VIEW_OPS) and not domain.storable(value):
-                    return False
-        total = domain.size(range(len(domain.sizes)))
-        rows = domain.size(domain.outer)
-        return not domain.row or rows >= MIN_ROWS or total <= SERIAL_ELEMENTS
+                if wanted and not isinstance(node.op, VIEW_OPS):
+                    stored.append(value)
+                    if not domain.storable(value):
+                        return False
+        if not domain.row or domain.size(domain.outer) >= MIN_ROWS:
+            return True
+        small = domain.size(range(len(domain.sizes))) <= SERIAL_ELEMENTS
+        return small or divisible(domain, nodes, stored)

@@ -1,4 +1,4 @@
-"""Lifetimes to offsets: temporaries share one arena, largest first, each in the lowest free place."""
+"""Lifetimes to offsets: temporaries share one arena, largest first, lowest free place."""
 
 from __future__ import annotations
 

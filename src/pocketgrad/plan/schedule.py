@@ -15,7 +15,7 @@ from pocketgrad.ops.arithmetic import Cast
 from pocketgrad.ops.linalg import MatMul
 from pocketgrad.ops.move import Concat, Pad, Reshape
 from pocketgrad.ops.source import Constant
-from pocketgrad.plan.domain import SOURCES, analyse
+from pocketgrad.plan.domain import SOURCES, analyse, reduced
 from pocketgrad.plan.fusion import Fusion, Group
 from pocketgrad.plan.plan import Step
 from pocketgrad.plan.views import VIEW_OPS, View, row_major, through, whole
@@ -161,7 +161,9 @@ class _Scheduler:
         (padded,), (x,) = node.outputs, node.inputs
         assert isinstance(node.op, Pad)
         target = self._place(padded)
-        filler = Node(Constant(node.op.value, x.dtype, padded.shape), (), (padded,), node.scope, node.phase)
+        filler = Node(
+            Constant(node.op.value, x.dtype, padded.shape), (), (padded,), node.scope, node.phase
+        )
         self._append((filler,), {}, {padded: target})
         inside = through(node.op.interior(x.shape), target)
         assert inside is not None
@@ -255,7 +257,9 @@ def in_place(step: Step, value: Value, writes: list[View]) -> bool:
     if domain is None or value not in domain.axes:
         return False
     read = step.reads[value]
-    last = max(domain.levels.values())
+    passes = [n.inputs[0] for n in step.nodes if reduced(n, domain.axes)]
+    passes += [v for v in step.writes if domain.dims(v) & domain.row]
+    last = max((domain.levels[v] for v in passes), default=0)
     for target, view in step.writes.items():
         if not any(view is w for w in writes):
             continue

@@ -6,17 +6,19 @@ Reshape, Transpose, Broadcast, Slice and Flip are only other views of their inpu
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import prod
 
 from pocketgrad.ir.core import Op, Value
-from pocketgrad.ops.move import Broadcast, Flip, Reshape, Slice, Transpose
+from pocketgrad.ops.move import Flip, Reshape, Slice, Transpose
+from pocketgrad.ops.reduce import Broadcast
 
 VIEW_OPS = (Reshape, Transpose, Broadcast, Slice, Flip)
 
 
 @dataclass(frozen=True)
 class View:
-    """Element (i, j, …) of the value is element ``offset + i·strides[0] + j·strides[1] …`` of base."""
+    """Element (i, j, …) is element ``offset + i·strides[0] + j·strides[1] + …`` of base."""
 
     base: Value
     offset: int
@@ -77,11 +79,11 @@ def through(op: Op, view: View) -> View | None:
             strides = tuple(k * s for k, s in zip(steps, view.strides, strict=True))
             return View(view.base, view.offset + shift, shape, strides)
         case Flip(axes):
-            offset, strides = view.offset, list(view.strides)
+            offset, turned = view.offset, list(view.strides)
             for a in axes:
-                offset += (view.shape[a] - 1) * strides[a] if view.shape[a] else 0
-                strides[a] = -strides[a]
-            return replace(view, offset=offset, strides=tuple(strides))
+                offset += (view.shape[a] - 1) * turned[a] if view.shape[a] else 0
+                turned[a] = -turned[a]
+            return replace(view, offset=offset, strides=tuple(turned))
     return None
 
 
@@ -98,7 +100,7 @@ def _reshaped(view: View, shape: tuple[int, ...]) -> View | None:
                 group_old.append(old.pop(0))
             else:
                 group_new.append(new.pop(0))
-        for (_, outer), (n, inner) in zip(group_old, group_old[1:], strict=False):
+        for (_, outer), (n, inner) in pairwise(group_old):
             if outer != n * inner:
                 return None
         step, made = group_old[-1][1], []
