@@ -12,7 +12,8 @@ from pocketgrad.base.dtypes import Array
 from pocketgrad.base.errors import DtypeError, ShapeError
 from pocketgrad.ir.build import emit
 from pocketgrad.ir.core import Cost, Op, Sample, TensorType, Value
-from pocketgrad.ops.move import broadcast_to, reshape
+from pocketgrad.ops.move import reshape
+from pocketgrad.ops.reduce import broadcast_to
 
 
 @dataclass(frozen=True)

@@ -79,39 +79,6 @@ class Transpose(Movement):
 
 
 @dataclass(frozen=True)
-class Broadcast(Movement):
-    """Repeat along axes of size 1 and new leading axes."""
-
-    shape: tuple[int, ...]
-
-    def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
-        (x,) = types
-        tail = self.shape[len(self.shape) - len(x.shape) :] if x.shape else ()
-        fits = len(tail) == len(x.shape) and all(
-            n in (1, m) for n, m in zip(x.shape, tail, strict=True)
-        )
-        if not fits:
-            raise ShapeError(f"cannot repeat {x} to shape {self.shape}")
-        return (TensorType(self.shape, x.dtype),)
-
-    def ref(self, *arrays: Array) -> tuple[Array, ...]:
-        return (np.ascontiguousarray(np.broadcast_to(arrays[0], self.shape)),)
-
-    def vjp(
-        self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
-    ) -> tuple[Value | None, ...]:
-        from pocketgrad.ops.pointwise import unbroadcast
-
-        return (None if cts[0] is None else unbroadcast(cts[0], inputs[0].shape),)
-
-    @classmethod
-    def samples(cls) -> Iterator[Sample]:
-        flat = (((1,), (7,)), ((), (3, 4)), ((4,), (2, 4)), ((1, 2), (0, 2)))
-        for a, b in (*flat, ((3, 1, 5), (3, 4, 5))):
-            yield Sample(cls(b), (TensorType(a),))
-
-
-@dataclass(frozen=True)
 class Slice(Movement):
     """From start (inclusive) to stop (exclusive) by step (at least 1) along every axis."""
 
@@ -327,11 +294,6 @@ def swap(x: Value, a: int, b: int) -> Value:
     a, b = normal_axis(a, len(order)), normal_axis(b, len(order))
     order[a], order[b] = order[b], order[a]
     return transpose(x, order)
-
-
-def broadcast_to(x: Value, shape: Sequence[int]) -> Value:
-    """Repeat to a shape."""
-    return x if tuple(shape) == x.shape else emit(Broadcast(tuple(shape)), x)
 
 
 def slice_(x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:

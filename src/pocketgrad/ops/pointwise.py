@@ -18,8 +18,7 @@ import numpy as np
 from pocketgrad.base.dtypes import Array, DType, bool_, int32
 from pocketgrad.base.errors import DtypeError, ShapeError
 from pocketgrad.ir.core import Cost, Op, Sample, TensorType, Value
-from pocketgrad.ops.move import reshape
-from pocketgrad.ops.reduce import sum_
+from pocketgrad.ops.reduce import unbroadcast
 from pocketgrad.ops.source import constant
 
 Operand = Value | float | int | bool
@@ -106,17 +105,6 @@ def broadcast_shapes(*types: TensorType) -> tuple[int, ...]:
         raise ShapeError(
             f"shapes {shapes} do not broadcast; sizes must be equal or 1, aligned at the end"
         ) from None
-
-
-def unbroadcast(ct: Value, shape: tuple[int, ...]) -> Value:
-    """Sum a cotangent over the axes along which an operand of ``shape`` was broadcast."""
-    if ct.shape == shape:
-        return ct
-    lead = len(ct.shape) - len(shape)
-    axes = tuple(range(lead)) + tuple(
-        lead + i for i, n in enumerate(shape) if n == 1 and ct.shape[lead + i] != 1
-    )
-    return reshape(sum_(ct, axes, keepdims=True) if axes else ct, shape)
 
 
 def lift(x: Operand, like: Value) -> Value:

@@ -1,4 +1,7 @@
-"""Reductions along axes. The reduced axes are dropped, or kept as size 1."""
+"""Reductions along axes, and repeating along axes: each is the other's gradient.
+
+The reduced axes are dropped, or kept as size 1.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from pocketgrad.base.dtypes import Array, int32
 from pocketgrad.base.errors import DtypeError, ShapeError
 from pocketgrad.ir.build import emit
 from pocketgrad.ir.core import Cost, Op, Sample, TensorType, Value
-from pocketgrad.ops.move import broadcast_to, normal_axis, reshape
+from pocketgrad.ops.move import Movement, normal_axis, reshape
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,37 @@ class Sum(Reduction):
         yield Sample(cls((0,)), (TensorType((0, 3)),))
 
 
+@dataclass(frozen=True)
+class Broadcast(Movement):
+    """Repeat along axes of size 1 and new leading axes."""
+
+    shape: tuple[int, ...]
+
+    def infer(self, *types: TensorType) -> tuple[TensorType, ...]:
+        (x,) = types
+        tail = self.shape[len(self.shape) - len(x.shape) :] if x.shape else ()
+        fits = len(tail) == len(x.shape) and all(
+            n in (1, m) for n, m in zip(x.shape, tail, strict=True)
+        )
+        if not fits:
+            raise ShapeError(f"cannot repeat {x} to shape {self.shape}")
+        return (TensorType(self.shape, x.dtype),)
+
+    def ref(self, *arrays: Array) -> tuple[Array, ...]:
+        return (np.ascontiguousarray(np.broadcast_to(arrays[0], self.shape)),)
+
+    def vjp(
+        self, inputs: tuple[Value, ...], outputs: tuple[Value, ...], cts: tuple[Value | None, ...]
+    ) -> tuple[Value | None, ...]:
+        return (None if cts[0] is None else unbroadcast(cts[0], inputs[0].shape),)
+
+    @classmethod
+    def samples(cls) -> Iterator[Sample]:
+        flat = (((1,), (7,)), ((), (3, 4)), ((4,), (2, 4)), ((1, 2), (0, 2)))
+        for a, b in (*flat, ((3, 1, 5), (3, 4, 5))):
+            yield Sample(cls(b), (TensorType(a),))
+
+
 def normal_axes(axes: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
     """Axes as an ascending tuple; None means all."""
     if axes is None:
@@ -101,3 +135,19 @@ def sum_(x: Value, axes: int | Sequence[int] | None = None, keepdims: bool = Fal
 def count(x: Value, axes: int | Sequence[int] | None = None) -> int:
     """How many elements a reduction along these axes combines."""
     return prod(x.shape[a] for a in normal_axes(axes, len(x.shape)))
+
+
+def broadcast_to(x: Value, shape: Sequence[int]) -> Value:
+    """Repeat to a shape."""
+    return x if tuple(shape) == x.shape else emit(Broadcast(tuple(shape)), x)
+
+
+def unbroadcast(ct: Value, shape: tuple[int, ...]) -> Value:
+    """Sum a cotangent over the axes along which an operand of ``shape`` was broadcast."""
+    if ct.shape == shape:
+        return ct
+    lead = len(ct.shape) - len(shape)
+    axes = tuple(range(lead)) + tuple(
+        lead + i for i, n in enumerate(shape) if n == 1 and ct.shape[lead + i] != 1
+    )
+    return reshape(sum_(ct, axes, keepdims=True) if axes else ct, shape)
