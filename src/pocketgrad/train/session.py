@@ -1,22 +1,26 @@
 """A model on a device: its state, and one bound plan for every kind of step and batch type.
 
-All plans share the state's buffers: an evaluation sees the parameters that training just changed.
+All plans share the state's buffers, so that an evaluation sees the parameters training just
+changed; they also share one arena and the buffers of equal inputs, so that evaluating needs no
+memory beside training's. What a training step left in the arena lasts until another plan runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pocketgrad.backends.api import Backend
+from pocketgrad.backends.api import Backend, Lowered
 from pocketgrad.base.dtypes import Array, dtype_of
 from pocketgrad.base.errors import DeviceError, ShapeError, UnknownNameError
 from pocketgrad.engine.compile import plan_graph
 from pocketgrad.engine.executable import Executable
-from pocketgrad.ir.core import TensorType
+from pocketgrad.ir.core import Graph, TensorType
+from pocketgrad.plan.plan import Plan
+from pocketgrad.train.packing import Packing
 from pocketgrad.train.step import Inputs, Kind, StepSpec, build_graph
 
 NO_FAULT = -1
@@ -24,11 +28,11 @@ NO_FAULT = -1
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums since the last reset, over samples that count."""
+    """Sums over samples that count."""
 
-    loss: float
-    weight: float
-    correct: float
+    loss: float = 0.0
+    weight: float = 0.0
+    correct: float = 0.0
 
     @property
     def mean_loss(self) -> float:
@@ -45,12 +49,17 @@ class Totals:
 class Faults:
     """The first step whose loss was not finite, and the first with a bad label; -1 for none."""
 
-    loss_step: int
-    label_step: int
-    label_position: int
+    loss_step: int = NO_FAULT
+    label_step: int = NO_FAULT
+    label_position: int = NO_FAULT
 
     def __bool__(self) -> bool:
         return self.loss_step != NO_FAULT or self.label_step != NO_FAULT
+
+    @property
+    def step(self) -> int:
+        """The step at which the state was frozen."""
+        return max(self.loss_step, self.label_step)
 
 
 class Session:
@@ -58,14 +67,19 @@ class Session:
 
     def __init__(self, spec: StepSpec, backend: Backend, seed: int = 0) -> None:
         self.spec, self.backend = spec, backend
+        self.allocated_nbytes = 0
         self.memory: dict[str, Any] = {
-            name: backend.alloc(t.nbytes) for name, t in spec.state.items()
+            name: self._alloc(t.nbytes) for name, t in spec.state.items()
         }
-        self.state_nbytes = sum(t.nbytes for t in spec.state.values())
-        self._plans: dict[tuple[Kind, Inputs], Executable] = {}
-        self._micro = 0
+        self.micro = 0  # micro-steps since the last update
         self.traffic = {"uploaded": 0, "downloaded": 0}
         self.last: Executable | None = None  # of the latest training step
+        self._plans: dict[tuple[Kind, Inputs], tuple[Plan, list[Lowered]]] = {}
+        self._bound: dict[tuple[Kind, Inputs], Executable] = {}
+        self._inputs: dict[tuple[str, TensorType], Any] = {}
+        self._held: dict[int, Array] = {}  # weights as they lie on the device, by batch size
+        self._arena: tuple[int, Any] = (0, None)
+        self._ran: Executable | None = None
         spec.model.initialise(seed)
         self._start(seed)
 
@@ -79,47 +93,114 @@ class Session:
 
     # ---- steps ----------------------------------------------------------------------------------
 
+    def plan(self, kind: Kind, inputs: Inputs) -> tuple[Plan, list[Lowered]]:
+        """The plan of one kind of step and how its steps are computed; nothing is allocated."""
+        key = (kind, inputs)
+        if key not in self._plans:
+            self._plans[key] = plan_graph(build_graph(self.spec, inputs, kind), self.backend)
+        return self._plans[key]
+
     def executable(self, kind: Kind, inputs: Inputs) -> Executable:
         """The bound plan of one kind of step; made at its first use."""
         key = (kind, inputs)
-        if key not in self._plans:
-            plan, lowered = plan_graph(build_graph(self.spec, inputs, kind), self.backend)
-            self._plans[key] = Executable(plan, lowered, self.backend, shared=self.memory)
-        return self._plans[key]
+        if key not in self._bound:
+            self._bound[key] = self._bind(*self.plan(kind, inputs))
+        return self._bound[key]
+
+    def fetch(self, graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
+        """The outputs of any graph over this state, run once."""
+        executable = self._bind(*plan_graph(graph, self.backend))
+        self._run(executable, feeds)
+        return [self._read_from(executable, v.name) for v in graph.outputs]
+
+    def train_kind(self) -> Kind:
+        """What the next training step is: with accumulation only each last one updates."""
+        if self.spec.accumulate == 1:
+            return "train"
+        return "apply" if self.micro + 1 == self.spec.accumulate else "accumulate"
 
     def train(self, inputs: Inputs, x: Array, y: Array, weight: Array) -> Executable:
         """One training step; with accumulation, one micro-step, the last of which updates."""
-        kind: Kind = "train"
-        if self.spec.accumulate > 1:
-            self._micro = (self._micro + 1) % self.spec.accumulate
-            kind = "apply" if self._micro == 0 else "accumulate"
-        self.last = self._run(kind, inputs, {"x": x, "y": y, "weight": weight})
-        return self.last
+        executable = self.executable(self.train_kind(), inputs)
+        self._run(executable, {"x": x, "y": y, "weight": weight})
+        self.micro = (self.micro + 1) % self.spec.accumulate
+        self.last = executable
+        return executable
 
     def evaluate(self, inputs: Inputs, x: Array, y: Array, weight: Array) -> None:
         """Add one batch to the totals, in evaluation mode."""
-        self._run("evaluate", inputs, {"x": x, "y": y, "weight": weight})
+        self._run(self.executable("evaluate", inputs), {"x": x, "y": y, "weight": weight})
 
     def predict(self, inputs: Inputs, x: Array) -> Array:
         """The model's output for one batch, in evaluation mode."""
-        ran = self._run("predict", inputs, {"x": x})
-        before = ran.downloaded_nbytes
-        out = ran.read("prediction")
-        self.traffic["downloaded"] += ran.downloaded_nbytes - before
-        return out
-
-    def _run(self, kind: Kind, inputs: Inputs, feeds: Mapping[str, Array]) -> Executable:
-        executable = self.executable(kind, inputs)
-        before = executable.uploaded_nbytes
-        executable.run({n: a for n, a in feeds.items() if n in executable.feeds})
-        self.traffic["uploaded"] += executable.uploaded_nbytes - before
-        return executable
+        executable = self.executable("predict", inputs)
+        self._run(executable, {"x": x})
+        return self._read_from(executable, "prediction")
 
     def loss(self) -> float:
         """The loss of the latest training step."""
+        return float(self._of_last("loss"))
+
+    def gradients(self) -> dict[str, Array]:
+        """The gradients of the latest training step by parameter name."""
+        found: dict[str, Array] = {}
+        for i in range(len(self.spec.shares)):
+            flat = self._of_last(f"gradient.{i}")
+            found |= self.spec.packings[f"parameters.{i}"].unpack(flat)
+        return found
+
+    def _bind(self, plan: Plan, lowered: Sequence[Lowered]) -> Executable:
+        shared = dict(self.memory)
+        for value in plan.graph.inputs:
+            if value.name in shared:
+                continue
+            key = (value.name, value.type)
+            if key not in self._inputs:
+                self._inputs[key] = self._alloc(value.type.nbytes)
+            shared[value.name] = self._inputs[key]
+        if "arena" in plan.buffers:
+            if plan.arena_nbytes > self._arena[0]:
+                self._arena = (plan.arena_nbytes, self._alloc(plan.arena_nbytes))
+            shared["arena"] = self._arena[1]
+        return Executable(plan, lowered, self.backend, shared=shared)
+
+    def _alloc(self, nbytes: int) -> Any:
+        self.allocated_nbytes += nbytes
+        return self.backend.alloc(nbytes)
+
+    def _run(self, executable: Executable, feeds: Mapping[str, Array]) -> None:
+        before = executable.uploaded_nbytes
+        for value in executable.plan.graph.inputs:
+            if value.name in feeds:
+                self._feed(executable, value.name, feeds[value.name])
+        executable.run()
+        self._ran = executable
+        self.traffic["uploaded"] += executable.uploaded_nbytes - before
+
+    def _feed(self, executable: Executable, name: str, array: Array) -> None:
+        """Upload; weights are nearly always the same ones as before, which lie there already."""
+        if name == "weight":
+            held = self._held.get(len(array))
+            if held is not None and np.array_equal(held, array):
+                return
+            self._held[len(array)] = array.copy()
+        executable.write(name, array)
+
+    def _of_last(self, name: str) -> Array:
         if self.last is None:
-            raise DeviceError("there is no loss before the first training step")
-        return float(self._read_from(self.last, "loss"))
+            raise DeviceError("there is no loss and no gradient before the first training step")
+        if self._ran is not self.last:
+            raise DeviceError(
+                "the memory of the latest training step was used again, by an evaluation or "
+                "prediction; read loss and gradients right after the step"
+            )
+        return self._read_from(self.last, name)
+
+    def _read_from(self, executable: Executable, name: str) -> Array:
+        before = executable.downloaded_nbytes
+        out = executable.read(name)
+        self.traffic["downloaded"] += executable.downloaded_nbytes - before
+        return out
 
     # ---- state ----------------------------------------------------------------------------------
 
@@ -143,8 +224,13 @@ class Session:
         """Sums since the last reset."""
         loss, weight, correct = (float(v) for v in self.read_state("totals"))
         if reset:
-            self.write_state("totals", np.zeros(3, np.float32))
+            self.set_totals(Totals())
         return Totals(loss, weight, correct)
+
+    def set_totals(self, totals: Totals) -> None:
+        """Let the sums go on from these."""
+        numbers = (totals.loss, totals.weight, totals.correct)
+        self.write_state("totals", np.array(numbers, np.float32))
 
     def faults(self) -> Faults:
         """What went wrong first, if anything."""
@@ -154,7 +240,16 @@ class Session:
         """Let updates go on after a fault was dealt with."""
         self.write_state("faults", np.full(3, NO_FAULT, np.int32))
 
-    # ---- parameters -----------------------------------------------------------------------------
+    def rewind(self, step: int) -> None:
+        """Go on from the state that was frozen at ``step``, as if it had not been tried."""
+        self.reset_faults()
+        self.write_state("step", np.asarray(step, np.int32))
+        self.micro = 0
+        for name, t in self.spec.state.items():
+            if name.startswith("accumulated."):
+                self.write_state(name, np.zeros(t.shape, t.dtype.numpy))
+
+    # ---- arrays by name -------------------------------------------------------------------------
 
     def load_model(self) -> None:
         """Copy the model's arrays to the device."""
@@ -176,16 +271,6 @@ class Session:
             found |= packing.unpack(self.read_state(name))
         return found
 
-    def gradients(self) -> dict[str, Array]:
-        """The gradients of the latest training step by parameter name."""
-        if self.last is None:
-            raise DeviceError("there are no gradients before the first training step")
-        found: dict[str, Array] = {}
-        for i in range(len(self.spec.shares)):
-            flat = self._read_from(self.last, f"gradient.{i}")
-            found |= self.spec.packings[f"parameters.{i}"].unpack(flat)
-        return found
-
     def set_array(self, name: str, array: Array) -> None:
         """Set one parameter or buffer by name."""
         for state, packing in self.spec.packings.items():
@@ -200,11 +285,45 @@ class Session:
         known = [n for p in self.spec.packings.values() for n in p.offsets]
         raise UnknownNameError("parameter or buffer", name, known)
 
-    def _read_from(self, executable: Executable, name: str) -> Array:
-        before = executable.downloaded_nbytes
-        out = executable.read(name)
-        self.traffic["downloaded"] += executable.downloaded_nbytes - before
-        return out
+    def export(self) -> dict[str, Array]:
+        """All state by names that hold in any packing: model/NAME, STATE/NAME, session/SCALAR."""
+        found = {f"model/{name}": array for name, array in self.arrays().items()}
+        for name in self.spec.state:
+            if name in self.spec.packings:
+                continue
+            packing = self._packing_beside(name)
+            if packing is None:
+                found[f"session/{name}"] = self.read_state(name)
+            else:
+                stem = name.rpartition(".")[0]
+                parts = packing.unpack(self.read_state(name))
+                found |= {f"{stem}/{n}": array for n, array in parts.items()}
+        found["session/micro"] = np.asarray(self.micro, np.int32)
+        return found
+
+    def restore(self, exported: Mapping[str, Array]) -> None:
+        """Take over exported state; optimizer state it lacks starts at zero."""
+        arrays = {n.removeprefix("model/"): a for n, a in exported.items()}
+        for name, t in self.spec.state.items():
+            dtype = t.dtype.name
+            packing = self._packing_beside(name)
+            if name in self.spec.packings:
+                self.write_state(name, self.spec.packings[name].pack(arrays, dtype))
+            elif packing is None:
+                self.write_state(name, exported[f"session/{name}"])
+            else:
+                stem = name.rpartition(".")[0]
+                kept = {
+                    n: exported.get(f"{stem}/{n}", np.zeros(shape, dtype))
+                    for n, shape in packing.shapes.items()
+                }
+                self.write_state(name, packing.pack(kept, dtype))
+        self.micro = int(exported["session/micro"]) % self.spec.accumulate
+
+    def _packing_beside(self, name: str) -> Packing | None:
+        """The layout of optimizer state: that of the parameters it belongs to."""
+        stem, dot, share = name.rpartition(".")
+        return self.spec.packings.get(f"parameters.{share}") if dot and stem else None
 
 
 def inputs_of(

@@ -3,8 +3,8 @@
 State lives on the device under these names: ``parameters.I`` and ``NAME.I`` (optimizer state) flat
 for each share of the optimizer, ``frozen``, ``buffers.DTYPE``, ``step``, ``seed``, ``lr``,
 ``totals`` (loss·weight, weight, correct) and ``faults`` (step of the first loss that is not finite,
-step and position of the first bad label; -1 while there is none). After a fault parameters and
-optimizer state stay as they were before it, so that its cause can be found.
+step and position of the first bad label; -1 while there is none). After a fault parameters, buffers
+and optimizer state stay as they were before it, so that its cause can be found.
 """
 
 from __future__ import annotations
@@ -214,7 +214,8 @@ class _GraphOf:
         for name, packing in self.spec.packings.items():
             if name.startswith("buffers.") and any(n in trace.updates for n in packing.offsets):
                 latest = {n: trace.updates.get(n, named[n]) for n in packing.offsets}
-                self.updates[self.state[name]] = packing.join(latest)
+                old = self.state[name]
+                self.updates[old] = where(self._sound(), packing.join(latest), old)
 
     def _learn(self, loss: Value, named: Mapping[str, Value]) -> list[Value]:
         """Backward and update; returns the flat gradients as outputs."""
@@ -251,7 +252,7 @@ class _GraphOf:
 
     def _update(self, flats: list[Value]) -> None:
         step = self.state["step"]
-        sound = _all_negative(self.updates[self.state["faults"]])
+        sound = self._sound()
         rate = mul(self.state["lr"], self.spec.schedule.factor(step))
         for i, (share, g) in enumerate(
             zip(self.spec.shares, self.spec.optimizer.clip(flats), strict=True)
@@ -263,6 +264,10 @@ class _GraphOf:
             self.updates[p] = where(sound, new_p, p)
             for name, value in new.items():
                 self.updates[old[name]] = where(sound, value, old[name])
+
+    def _sound(self) -> Value:
+        """Whether nothing went wrong up to and in this step."""
+        return _all_negative(self.updates[self.state["faults"]])
 
     def _named(self, name: str, value: Value) -> list[Value]:
         """An output is found by its name; inputs and shared values are not renamed but copied."""
