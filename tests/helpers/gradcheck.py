@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgrad.base.dtypes import Array, float32, float64
+from pocketgrad.base.dtypes import Array, DType, float32
 from pocketgrad.ir.build import Builder, emit_all
 from pocketgrad.ir.core import Graph, Sample, TensorType, Value
 from pocketgrad.passes.autodiff import gradients
@@ -19,10 +19,10 @@ from tests.helpers.tolerance import GRADIENT, STEP
 Function = Callable[..., Sequence[Value]]
 
 
-def in_float64(sample: Sample) -> Sample:
-    """The same sample with every float32 replaced by float64, in inputs and attributes."""
-    changed = {k: float64 for k, v in sample.op.attributes().items() if v is float32}
-    ins = tuple(replace(t, dtype=float64) if t.dtype is float32 else t for t in sample.ins)
+def with_floats(sample: Sample, dtype: DType) -> Sample:
+    """The same sample with every float32 replaced, in inputs and attributes."""
+    changed = {k: dtype for k, v in sample.op.attributes().items() if v is float32}
+    ins = tuple(replace(t, dtype=dtype) if t.dtype is float32 else t for t in sample.ins)
     return replace(sample, op=replace(sample.op, **changed), ins=ins)
 
 

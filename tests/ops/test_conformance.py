@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.helpers.gradcheck import check_gradient, graph_of, in_float64, inputs_for, labelled
+from tests.helpers.gradcheck import check_gradient, graph_of, inputs_for, labelled, with_floats
+from tests.helpers.tolerance import assert_close
 
-from pocketgrad.base.dtypes import dtype_of, float64
+from pocketgrad.base.dtypes import dtype_of, float16, float64
 from pocketgrad.base.errors import NoGradientError
 from pocketgrad.ir.build import Builder, emit_all
 from pocketgrad.ir.core import Op, Sample, TensorType
@@ -39,9 +40,21 @@ def test_the_reference_does_not_write_its_inputs(sample: Sample, rng: Any) -> No
     sample.op.ref(*arrays)  # NumPy raises at a write
 
 
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_half_precision_is_stored_but_not_computed_with(sample: Sample, rng: Any) -> None:
+    half = with_floats(sample, float16)
+    stored = inputs_for(half, rng).values()
+    found = half.op.ref(*stored)
+    types = half.op.infer(*half.ins)
+    assert types == tuple(TensorType(a.shape, dtype_of(a)) for a in found)
+    wide = [a.astype(np.float32) if a.dtype == np.float16 else a for a in stored]
+    for a, b, t in zip(found, sample.op.ref(*wide), types, strict=True):
+        assert_close(a, b, t.dtype)
+
+
 @pytest.mark.parametrize("sample", [p for p in SAMPLES if p.values[0].op.has_gradient])
 def test_the_gradient_is_the_slope(sample: Sample, rng: Any) -> None:
-    sample = in_float64(sample)
+    sample = with_floats(sample, float64)
     outs = sample.op.infer(*sample.ins)
     if not any(t.dtype.is_float for t in sample.ins) or not any(t.dtype.is_float for t in outs):
         return  # a sample on integers has no slope

@@ -46,9 +46,10 @@ def cross_entropy(
     column = reshape(index, (index.shape[0], 1, *index.shape[1:]))
     counter = iota((classes, *(1,) * (len(logits.shape) - 2)), 0)
     picked = sum_(where(eq(column, counter), shifted, 0.0), 1)
-    entropy = sub(log(sum_(exp(shifted), 1)), mul(picked, 1.0 - label_smoothing))
     if label_smoothing:
-        entropy = sub(entropy, mul(mean(shifted, 1), label_smoothing))
+        even = mul(mean(shifted, 1), label_smoothing)
+        picked = add(mul(picked, 1.0 - label_smoothing), even)
+    entropy = sub(log(sum_(exp(shifted), 1)), picked)
     counted = ne(index, ignore_index)
     share = (
         cast(counted, logits.dtype)

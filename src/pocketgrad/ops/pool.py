@@ -302,6 +302,11 @@ def max_pool2d(
     return emit_all(MaxPool2d(size, step, sides, pair_of(dilation), ceil_mode), x)[0]
 
 
+def global_max_pool2d(x: Value) -> Value:
+    """Largest over height and width, as [N,C,1,1]."""
+    return adaptive_max_pool2d(x, 1)
+
+
 def adaptive_max_pool2d(x: Value, out_hw: Pair) -> Value:
     """Largest over windows that cover the input with this many outputs."""
     return emit_all(AdaptiveMaxPool2d(pair_of(out_hw)), x)[0]
