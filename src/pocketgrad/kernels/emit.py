@@ -101,6 +101,11 @@ class Body:
         self._store_outer(names, 1)
         return self._close()
 
+    def finish_registers(self, names: Names, width: int) -> None:
+        """Only the stores, given values that another kernel already has in registers."""
+        self.lines = []
+        self._store_outer(names, width)
+
     def _open(self) -> None:
         values = {f"{i}": v.dtype.cl for i, v in enumerate((*self.step.reads, *self.step.writes))}
         scratch = {str(k): n.inputs[0].dtype.register for k, n in enumerate(self.folds)}

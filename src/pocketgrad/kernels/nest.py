@@ -63,8 +63,8 @@ class Nest:
 
 def nest_of(step: Step, domain: Domain) -> Nest:
     """Choose and merge the loops of a step."""
-    raw = _by_dim({**step.reads, **step.writes}, domain)
-    counters = _by_dim({v: c for node in step.nodes for v, c in _counter(node).items()}, domain)
+    raw = strides_by_dim({**step.reads, **step.writes}, domain)
+    counters = counters_of(step, domain)
     walks = [*raw.values(), *counters.values()]
     inner = sorted(domain.row)
     outer = sorted(domain.outer)
@@ -89,7 +89,7 @@ def nest_of(step: Step, domain: Domain) -> Nest:
     return Nest(tuple(merged_outer), tuple(merged_inner), strides, counts, lane, vector_outer)
 
 
-def _by_dim(
+def strides_by_dim(
     accesses: Mapping[Value, View | tuple[int, ...]], domain: Domain
 ) -> dict[Value, list[int]]:
     """Strides by axis as strides by domain dimension."""
@@ -102,6 +102,11 @@ def _by_dim(
                 row[dim] = stride
         found[value] = row
     return found
+
+
+def counters_of(step: Step, domain: Domain) -> dict[Value, list[int]]:
+    """Strides of the sources that depend on the position, as if they were accesses by it."""
+    return strides_by_dim({v: c for n in step.nodes for v, c in _counter(n).items()}, domain)
 
 
 def _counter(node: Node) -> dict[Value, tuple[int, ...]]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pocketgrad.ir.core import Graph, Node, Value
+from pocketgrad.ir.core import Graph, Node, Op, Value
 from pocketgrad.plan.domain import SOURCES, Domain, analyse, divisible, loopable
 from pocketgrad.plan.views import VIEW_OPS
 
 MIN_ROWS = 16  # passes over fewer rows than this leave cores idle, unless rows can be divided …
 SERIAL_ELEMENTS = 16_384  # … or all is this small, where a launch costs more than it saves
+EPILOGUES: tuple[type[Op], ...] = ()  # ops whose kernels finish registers in place
 MAX_NODES = 96  # compile time of a kernel grows faster than its length
 MAX_OPERANDS = (
     30  # a buffer and an offset each: 480 of the 1,024 bytes of arguments all devices take
@@ -41,7 +42,30 @@ class Fusion:
         for i, node in enumerate(graph.nodes):
             if not isinstance(node.op, (*SOURCES, *VIEW_OPS)):
                 self._place(i)
+        for group in list(self.groups):
+            if isinstance(self.graph.nodes[group.nodes[0]].op, EPILOGUES):
+                self._absorb(group)
         self._join_scalars()
+
+    def _absorb(self, anchor: Group) -> None:
+        """Have elementwise work on the result of another kernel done before it is stored."""
+        (out, *_) = self.graph.nodes[anchor.nodes[0]].outputs
+        for consumer in self.graph.consumers.get(out, ()):
+            late = self.of.get(self.position[consumer])
+            if late is None or not late.loops or self._detour(anchor, late):
+                continue
+            nodes = self.closure(late.nodes)
+            domain = analyse(nodes)
+            if domain is None or domain.row or not self._covers(domain, out):
+                continue
+            if self._sound([self.graph.nodes[anchor.nodes[0]], *nodes], domain, known=1):
+                self._merge(late, anchor)
+                return
+
+    @staticmethod
+    def _covers(domain: Domain, out: Value) -> bool:
+        """Whether each element of ``out`` belongs to one position of the domain and back."""
+        return domain.dims(out) == frozenset(range(len(domain.sizes)))
 
     def _join_scalars(self) -> None:
         """Single numbers that do not depend on each other share a launch."""
@@ -88,7 +112,10 @@ class Fusion:
         domain = analyse(nodes)
         if domain is None or not self._sound(nodes, domain):
             return
-        early.nodes = joined
+        self._merge(late, early)
+
+    def _merge(self, late: Group, early: Group) -> None:
+        early.nodes = sorted({*late.nodes, *early.nodes})
         early.before |= late.before
         early.before.discard(early)
         late.merged = True
@@ -150,14 +177,17 @@ class Fusion:
             node = maker
         return False
 
-    def _sound(self, nodes: list[Node], domain: Domain) -> bool:
-        """Every value needed outside is stored once, and enough runs side by side."""
+    def _sound(self, nodes: list[Node], domain: Domain, known: int = 0) -> bool:
+        """Every value needed outside is stored once, and enough runs side by side.
+
+        The first ``known`` nodes are another kernel's: it stores what it computes itself.
+        """
         members = set(nodes)
         inside = {v for node in nodes for v in node.outputs}
         if len({v for node in nodes for v in node.inputs} - inside) > MAX_OPERANDS:
             return False
         stored = []
-        for node in nodes:
+        for node in nodes[known:]:
             if any(v not in inside and self._hidden(v, members) for v in node.inputs):
                 return False
             if isinstance(node.op, SOURCES):

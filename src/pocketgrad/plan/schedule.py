@@ -15,7 +15,7 @@ from pocketgrad.ops.arithmetic import Cast
 from pocketgrad.ops.linalg import MatMul
 from pocketgrad.ops.move import Concat, Pad, Reshape
 from pocketgrad.ops.source import Constant
-from pocketgrad.plan.domain import SOURCES, analyse, reduced
+from pocketgrad.plan.domain import SOURCES, analyse, loopable, reduced
 from pocketgrad.plan.fusion import Fusion, Group
 from pocketgrad.plan.plan import Step
 from pocketgrad.plan.views import VIEW_OPS, View, row_major, through, whole
@@ -108,21 +108,24 @@ class _Scheduler:
         elif isinstance(node.op, Pad):
             self._emit_pad(node)
         else:
-            self._emit_single(node)
+            self._emit_kernel(node, group)
 
     def _emit_loops(self, group: Group) -> None:
         nodes = self.fusion.closure(group.nodes)
         inside = {v for n in nodes for v in n.outputs}
+        reads = self._operands(nodes, inside)
+        self._append(tuple(nodes), reads, self._results(nodes, group))
+
+    def _operands(self, nodes: list[Node], inside: set[Value]) -> dict[Value, View]:
         outside = dict.fromkeys(v for n in nodes for v in n.inputs if v not in inside)
-        reads = {v: self._stored(v) for v in outside}
+        return {v: self._stored(v) for v in outside}
+
+    def _results(self, nodes: list[Node], group: Group) -> dict[Value, View]:
+        """What the group computes and others need, with its place."""
         members = set(nodes)
         computed = {v for i in group.nodes for v in self.graph.nodes[i].outputs}
-        writes = {}
-        for node in nodes:
-            for v in node.outputs:
-                if v in computed and self._wanted(v, members):
-                    writes[v] = self._place(v)
-        self._append(tuple(nodes), reads, writes)
+        outs = [v for n in nodes for v in n.outputs]
+        return {v: self._place(v) for v in outs if v in computed and self._wanted(v, members)}
 
     def _wanted(self, value: Value, members: set[Node]) -> bool:
         """Whether anything outside the group needs the value, directly or through a view."""
@@ -135,15 +138,21 @@ class _Scheduler:
                 return True
         return False
 
-    def _emit_single(self, node: Node) -> None:
+    def _emit_kernel(self, node: Node, group: Group) -> None:
+        """A kernel of its own, with the elementwise work it absorbed."""
         reads = {}
         for v in node.inputs:
             view = self._stored(v)
             if not view.dense and not isinstance(node.op, STRIDED_READERS):
                 view = self._dense(v, view)
             reads[v] = view
-        used = [v for v in node.outputs if self._wanted(v, {node})] or [node.outputs[0]]
-        self._append((node,), reads, {v: self._place(v) for v in used})
+        rest = self.fusion.closure(group.nodes[1:])
+        inside = {v for n in (node, *rest) for v in n.outputs}
+        reads |= {v: w for v, w in self._operands(rest, inside).items() if v not in reads}
+        writes = self._results([node, *rest], group) or {
+            node.outputs[0]: self._place(node.outputs[0])
+        }
+        self._append((node, *rest), reads, writes)
 
     def _emit_concat(self, node: Node) -> None:
         (joined,) = node.outputs
@@ -253,7 +262,7 @@ def _overwritable(result: Schedule, old: Value) -> bool:
 
 def in_place(step: Step, value: Value, writes: list[View]) -> bool:
     """Whether the step reads each element of ``value`` before, and only where, it overwrites it."""
-    domain = analyse(step.nodes) if len(step.nodes) > 1 or step.nodes[0].inputs else None
+    domain = analyse(step.nodes) if all(map(loopable, step.nodes)) else None
     if domain is None or value not in domain.axes:
         return False
     read = step.reads[value]
