@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.conftest import RUNTIMES, require_runtime
 from tests.kernels.harness import Machine, machine
 

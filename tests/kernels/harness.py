@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tests.helpers.tolerance import assert_close
 
 from pocketgrad.base.dtypes import Array, dtype_of, float16, float32
 from pocketgrad.ir.build import Builder
@@ -20,12 +21,11 @@ from pocketgrad.ir.core import Node, Sample, TensorType, Value
 from pocketgrad.kernels.spec import Config, DeviceInfo, Kernel, Launch, Rendered, template
 from pocketgrad.plan.plan import Step
 from pocketgrad.plan.views import View, whole
-from tests.helpers.tolerance import assert_close
 
 if TYPE_CHECKING:
     import pyopencl
 
-CANARY = 0x5A
+CANARY, POISON = 0x5A, 0x2B
 FRONT, BEHIND = 256, 256  # bytes; the front keeps the alignment a device promises for a buffer
 
 
@@ -97,7 +97,9 @@ def halved(sample: Sample) -> Sample:
     return replace(sample, ins=ins)
 
 
-def check_sample(on: Machine, kernel: Kernel, sample: Sample, terms: int = 1, extra: int = 0) -> None:
+def check_sample(
+    on: Machine, kernel: Kernel, sample: Sample, terms: int = 1, extra: int = 0
+) -> None:
     """A family computes what the op means, in its defaults and ``extra`` other configurations."""
     feeds = drawn(sample)
     check_step(on, kernel, step_of(sample), feeds, sample.op.ref(*feeds), terms, extra)
@@ -121,22 +123,19 @@ def check_step(
             assert_close(found, wanted, dtype_of(wanted), terms, what)
 
 
-def configurations(kernel: Kernel, step: Step, info: DeviceInfo, most: int) -> Iterator[Config]:
-    """The default, the device's own, then legal ones spread over all there are."""
-    first = [{p.name: p.default for p in kernel.params}, dict(kernel.defaults(step, info))]
-    names = [p.name for p in kernel.params]
-    every = [
-        dict(zip(names, values, strict=True))
-        for values in itertools.product(*(p.values for p in kernel.params))
-    ]
-    legal = [config for config in every if kernel.fits(step, config, info)]
-    spread = [legal[len(legal) * (2 * i + 1) // (2 * most)] for i in range(most)]
-    seen: list[Config] = []
-    for config in (*first, *spread):
+def configurations(kernel: Kernel, step: Step, info: DeviceInfo, extra: int) -> list[Config]:
+    """The device's own, and with ``extra`` the defaults and so many spread over all legal ones."""
+    found = [dict(kernel.defaults(step, info))]
+    if extra:
+        names = [p.name for p in kernel.params]
+        product = itertools.product(*(p.values for p in kernel.params))
+        every = [dict(zip(names, values, strict=True)) for values in product]
+        legal = [config for config in every if kernel.fits(step, config, info)]
+        spread = [legal[len(legal) * (2 * i + 1) // (2 * extra)] for i in range(extra)]
+        found += [{p.name: p.default for p in kernel.params}, *spread]
+    for config in found[:2]:
         assert kernel.fits(step, config, info), f"{kernel.name}: {config} is no legal default"
-        if config not in seen:
-            seen.append(config)
-            yield config
+    return [config for i, config in enumerate(found) if config not in found[:i]]
 
 
 def compute(on: Machine, step: Step, rendered: Rendered, feeds: Sequence[Array]) -> list[Array]:
@@ -147,9 +146,7 @@ def compute(on: Machine, step: Step, rendered: Rendered, feeds: Sequence[Array])
     given = {view.base: (view, feed) for view, feed in zip(views, feeds, strict=True)}
     written = [view.base for view in step.writes.values()]
     bases = dict.fromkeys((*given, *written, *rendered.scratch))
-    host = {
-        v: laid_out(v, *given.get(v, (None, None)), on.guarded) for v in bases
-    }
+    host = {v: laid_out(v, given.get(v), on.guarded) for v in bases}
     buffers = {
         v: cl.Buffer(on.context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=h)
         for v, h in host.items()
@@ -173,16 +170,16 @@ def compute(on: Machine, step: Step, rendered: Rendered, feeds: Sequence[Array])
     return [seen(host[v.base], v, front) for v in step.writes.values()]
 
 
-def laid_out(value: Value, view: View | None, array: Array | None, guarded: bool) -> Array:
+def laid_out(value: Value, given: tuple[View, Array] | None, guarded: bool) -> Array:
     """The bytes of a base value: its numbers where the view puts them, else poison."""
     front, behind = (FRONT, BEHIND) if guarded else (0, 0)
     # No buffer is empty: OpenCL has none.
     flat = np.full(max(1, front + value.type.nbytes + behind), CANARY, np.uint8)
-    body = flat[front : front + value.type.nbytes]
-    poison = np.array([np.nan], value.dtype.numpy).view(np.uint8) if value.dtype.is_float else 0xAB
-    body.reshape(-1, value.dtype.nbytes)[:] = poison
-    if view is not None and array is not None and array.size:
-        _strided(body.view(value.dtype.numpy), view)[...] = array
+    body = flat[front : front + value.type.nbytes].view(value.dtype.numpy)
+    body[:] = np.nan if value.dtype.is_float else POISON
+    if given is not None:
+        view, array = given
+        _strided(body, view)[...] = array
     return flat
 
 
@@ -212,7 +209,7 @@ def kernel_of(on: Machine, launch: Launch) -> Any:
         text = f"{template('common')}\n#define ENTRY entry\n{macros}{launch.source.text}"
         with warnings.catch_warnings():  # Intel's compiler always tells what it vectorised
             warnings.simplefilter("ignore", cl.CompilerWarning)
-            program = cl.Program(on.context, text).build(["-cl-std=CL1.2"], cache_dir=False)
+            program = cl.Program(on.context, text).build(["-cl-std=CL1.2"])
         log = program.get_build_info(on.queue.device, cl.program_build_info.LOG)
         assert "warning:" not in log, log
         _built[key] = cl.Kernel(program, "entry")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.kernels.harness import Machine, check_sample, check_step, drawn, halved, step_of
 
-from pocketgrad.base.dtypes import float16
 from pocketgrad.ir.core import Op, Sample, TensorType, Value
 from pocketgrad.kernels.pool import PoolForward, PoolGrad
 from pocketgrad.kernels.spec import Kernel
@@ -24,15 +25,13 @@ from pocketgrad.ops.pool import (
     MaxPool2dGrad,
 )
 from pocketgrad.plan.views import View
-from tests.helpers.tolerance import assert_close
-from tests.kernels.harness_pool import Machine, check_sample, check_step, drawn, halved, step_of
 
 FORWARD, GRAD = PoolForward(), PoolGrad()
 OPS = [(FORWARD, op) for op in FORWARD.ops] + [(GRAD, op) for op in GRAD.ops]
 
 SQUARE = (0, 0, 0, 0), (1, 1), False
 # Kernel, stride, padding, dilation, ceil mode, input: rows of several vectors, with ragged ends.
-LARGER = (
+LARGER: tuple[tuple[Any, ...], ...] = (
     ((2, 2), (2, 2), *SQUARE, (2, 3, 6, 66)),
     ((2, 2), (2, 2), *SQUARE, (1, 9, 4, 28)),
     ((2, 2), (2, 2), (0, 1, 0, 1), (1, 1), False, (1, 2, 5, 70)),
@@ -42,10 +41,14 @@ LARGER = (
     ((1, 33), (1, 2), (0, 16, 0, 16), (1, 1), False, (1, 2, 2, 61)),
     ((9, 11), (9, 11), *SQUARE, (1, 10, 9, 11)),
 )
-ADAPTIVE = (((1, 1), (2, 5, 13, 17)), ((3, 17), (1, 2, 6, 34)), ((1, 20), (1, 2, 5, 20)))
+ADAPTIVE: tuple[tuple[Any, ...], ...] = (
+    ((1, 1), (2, 5, 13, 17)),
+    ((3, 17), (1, 2, 6, 34)),
+    ((1, 20), (1, 2, 5, 20)),
+)
 
 
-def larger(op: type[Op]) -> list[Sample]:
+def larger(op: Any) -> list[Sample]:
     """Samples of an op at sizes that fill vectors."""
     found: list[Sample] = []
     if issubclass(op, AdaptiveMaxPool2d | AdaptiveAvgPool2d):
@@ -55,7 +58,8 @@ def larger(op: type[Op]) -> list[Sample]:
     elif issubclass(op, AvgPool2d):
         found = [Sample(op(*a, i % 2 > 0), (TensorType(x),)) for i, (*a, x) in enumerate(LARGER)]
     elif issubclass(op, MaxPool2dGrad):
-        found = [turned(op, s, s.op.kernel[0] * s.op.kernel[1]) for s in larger(MaxPool2d)]
+        taps = [kernel[0] * kernel[1] for kernel, *_ in LARGER]
+        found = [turned(op, s, n) for s, n in zip(larger(MaxPool2d), taps, strict=True)]
     elif issubclass(op, AdaptiveMaxPool2dGrad):
         found = [turned(op, s, s.ins[0].size) for s in larger(AdaptiveMaxPool2d)]
     elif issubclass(op, AvgPool2dGrad):
@@ -65,7 +69,7 @@ def larger(op: type[Op]) -> list[Sample]:
     return found
 
 
-def turned(grad: type[Op], forward: Sample, indices: int = 0) -> Sample:
+def turned(grad: Callable[..., Op], forward: Sample, indices: int = 0) -> Sample:
     """The gradient's sample of a forward one."""
     x = forward.ins[0]
     y, *index = forward.op.infer(x)

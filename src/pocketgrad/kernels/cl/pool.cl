@@ -14,7 +14,7 @@
 // the next) to be 1 or 2, and YW to be 1. TVW > 1 needs DW * XW to be 1.
 //
 //   MAX      1 largest, 0 average          INDEX  1: store index too (MAX only)
-//   XT, YT   storage types                 OH OW W ROWS C  sizes; ROWS = planes * OH
+//   XT, YT   storage types                 OH OW W C LINES  sizes; LINES = planes * OH
 //   VW       outputs per vector (1)        TVW    taps per vector, for wide average windows (1)
 //   SEG      columns per item (OW)         SEGS   segments of a row: ceil(OW / SEG)
 //   RPT      rows per item (1)
@@ -36,7 +36,7 @@ kernel void ENTRY(CBUF(XT, x), BUF(YT, y)
 ) {
   const int item = get_global_id(0);
   const int j_first = item % SEGS * SEG, j_end = min(OW, j_first + SEG);
-  const int row_first = item / SEGS * RPT, row_end = min(ROWS, row_first + RPT);
+  const int row_first = item / SEGS * RPT, row_end = min(LINES, row_first + RPT);
 #if VW > 1
   const int inner_first = max(j_first, INNER_FIRST), inner_end = min(j_end, INNER_END);
 #endif

@@ -16,7 +16,7 @@
 //   SAME   one window covers all columns: all elements of a row are equal
 //
 //   MAX      1 largest, 0 average          CT, XT  storage types of ct and gx
-//   H W OH OW C ROWS   sizes; ROWS = planes * H
+//   H W OH OW C LINES   sizes; LINES = planes * H, with OWN planes
 //   TAP      what index holds for tap (r, s) at (h, w); TAP_R, TAP_S: the tap of the index `at`
 //   TAP_LANES  PAIRS only: what to add to TAP in each lane
 //   START_* EXTENT_* FIRST_* END_*   window geometry: expressions in i (height) and j (width)
@@ -30,7 +30,7 @@ kernel void ENTRY(
     CBUF(CT, ct), BUF(XT, gx)) {
   const int item = get_global_id(0);
 #if OWN
-  for (int p = item * RPT; p < min(ROWS / H, (item + 1) * RPT); p++) {
+  for (int p = item * RPT; p < min(LINES, (item + 1) * RPT); p++) {
     const int n = p / C, c = p % C;
     global const CT* from = AT(ct) + (long)n * CN + (long)c * CC;
     global const int* where = AT(index) + (size_t)p * (OH * OW);
@@ -54,7 +54,7 @@ kernel void ENTRY(
   }
 #else
   const int w_first = item % SEGS * SEG, w_end = min(W, w_first + SEG);
-  for (int row = item / SEGS * RPT; row < min(ROWS, (item / SEGS + 1) * RPT); row++) {
+  for (int row = item / SEGS * RPT; row < min(LINES, (item / SEGS + 1) * RPT); row++) {
     const int h = row % H, p = row / H, n = p / C, c = p % C;
     const int i_first = FROM_H, i_end = PAST_H;
     global const CT* from = AT(ct) + (long)n * CN + (long)c * CC;
