@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, prod
 
-from pocketgrad.ir.core import Node
 from pocketgrad.kernels.spec import (
     Config,
     DeviceInfo,
@@ -30,8 +29,10 @@ from pocketgrad.kernels.tiling import (
     groups,
     index_type,
     launch_size,
+    only_root,
     parts_for,
     power_below,
+    root,
     with_parts,
 )
 from pocketgrad.ops.linalg import MatMul
@@ -108,11 +109,6 @@ def product_of(step: Step) -> Product:
     )
 
 
-def root(step: Step) -> Node:
-    """The first node that computes something from values."""
-    return next((node for node in step.nodes if node.inputs), step.nodes[0])
-
-
 def _merged(axes: list[Axis]) -> tuple[Axis, ...]:
     """Without axes of size 1, and neighbours that step through memory as one axis joined."""
     kept: list[Axis] = []
@@ -155,13 +151,7 @@ class MatMulKernel(Kernel):
 
     def matches(self, step: Step) -> bool:
         """A single product of floats that a device can store."""
-        node = root(step)
-        return (
-            isinstance(node.op, MatMul)
-            and sum(bool(n.inputs) for n in step.nodes) == 1
-            and set(step.writes) == set(node.outputs)
-            and node.outputs[0].dtype.register == "float"
-        )
+        return only_root(step, MatMul)
 
     def fits(self, step: Step, config: Config, device: DeviceInfo) -> bool:
         """Vectors no longer than their axis, accumulators that stay in registers."""

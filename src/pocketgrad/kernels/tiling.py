@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import ceil
 
 from pocketgrad.base.dtypes import float32
-from pocketgrad.ir.core import TensorType, Value
+from pocketgrad.ir.core import Node, Op, TensorType, Value
 from pocketgrad.kernels.spec import (
     Config,
     DeviceInfo,
@@ -17,6 +17,7 @@ from pocketgrad.kernels.spec import (
     defines,
     template,
 )
+from pocketgrad.plan.plan import Step
 from pocketgrad.plan.views import View, whole
 
 VW = Param("VW", (1, 2, 4, 8, 16), 1, "lanes of a vector")
@@ -29,6 +30,27 @@ PARTS = Param(
 LONG_WORK = 100_000
 # More take longer than a further launch does.
 WORTH_A_LAUNCH = 1_000_000
+
+
+def root(step: Step) -> Node:
+    """The first node that computes something from values."""
+    return next((node for node in step.nodes if node.inputs), step.nodes[0])
+
+
+def only_root(step: Step, *ops: type[Op]) -> bool:
+    """Whether the step is one such op and constants, on floats that a device can store."""
+    node = root(step)
+    return (
+        isinstance(node.op, ops)
+        and sum(bool(n.inputs) for n in step.nodes) == 1
+        and set(step.writes) == set(node.outputs)
+        and node.outputs[0].dtype.register == "float"
+    )
+
+
+def all_dense(step: Step) -> bool:
+    """Whether all that is read and written lies in row-major order without gaps."""
+    return all(view.dense for view in (*step.reads.values(), *step.writes.values()))
 
 
 def power_below(n: int) -> int:

@@ -23,7 +23,7 @@
 // WGS      items of a work-group                              (default 1; GPU 64)
 // ROWS_FIRST  1: neighbouring items share columns, 0: rows   (default 1; GPU 0)
 // INDEX    int, or long where a tensor has 2^31 elements
-// FINISH(g, m, n, v, from)  store v, the VW results from column n on; lanes below `from` are not ours
+// FINISH(LW, g, m, n, v)  store v, the LW results from column n on (neighbours in y)
 
 #define V VEC(float, VW)
 #define MT ((M + TM - 1) / TM)
@@ -34,15 +34,7 @@
 #define COL(j) (N % (TN * VW) == 0 ? (n0 + (j)) * VW : min((n0 + (j)) * VW, (INDEX)(N - VW)))
 
 #ifndef FINISH
-#define FINISH(g, m, n, v, from)                                                        \
-    if (Y_N == 1 && (from) == 0) {                                                      \
-        STORE(TY, VW, v, AT(y) + Y_BATCH + (m) * Y_M + (n));                            \
-    } else {                                                                            \
-        float lane[VW];                                                                 \
-        STORE(float, VW, v, lane);                                                      \
-        for (int l = (from); l < VW; l++)                                               \
-            STORE(TY, 1, lane[l], AT(y) + Y_BATCH + (m) * Y_M + ((n) + l) * Y_N);       \
-    }
+#define FINISH(LW, g, m, n, v) STORE(TY, LW, v, AT(y) + Y_BATCH + (m) * Y_M + (n) * Y_N);
 #endif
 
 kernel __attribute__((reqd_work_group_size(WGS, 1, 1))) void ENTRY(CBUF(TA, a), CBUF(TB, b), BUF(TY, y)) {
@@ -84,6 +76,15 @@ kernel __attribute__((reqd_work_group_size(WGS, 1, 1))) void ENTRY(CBUF(TA, a), 
         for (int j = 0; j < TN; j++)
             if (m0 + i < M && n0 + j < NV) {
                 const INDEX n = COL(j);
-                FINISH(g, m0 + i, n, acc[i][j], (int)((n0 + j) * VW - n))
+                const int from = (n0 + j) * VW - n;
+                if (Y_N == 1 && from == 0) {
+                    FINISH(VW, g, m0 + i, n, acc[i][j])
+                } else {
+                    float lane[VW];
+                    STORE(float, VW, acc[i][j], lane);
+                    for (int l = from; l < VW; l++) {
+                        FINISH(1, g, m0 + i, n + l, lane[l])
+                    }
+                }
             }
 }

@@ -18,7 +18,7 @@
 // VW       partial sums of a result: 1 2 4 8 16, at most K    (default: the device's width)
 // TM       rows of an item: 1 2 3 4                           (default 4)
 // TN       columns of an item: 1 2 4 8, at most N             (default 4)
-// FINISH(g, m, n, v, from)  store v, the TN results from column n on; lanes below `from` are not ours
+// FINISH(LW, g, m, n, v)  store v, the LW results from column n on (neighbours in y)
 
 #define V VEC(float, VW)
 #define MT ((M + TM - 1) / TM)
@@ -27,15 +27,7 @@
 #define ROW(i) (M % TM == 0 ? m0 + (i) : min(m0 + (i), (INDEX)(M - 1)))
 
 #ifndef FINISH
-#define FINISH(g, m, n, v, from)                                                        \
-    if (Y_N == 1 && (from) == 0) {                                                      \
-        STORE(TY, TN, v, AT(y) + Y_BATCH + (m) * Y_M + (n));                            \
-    } else {                                                                            \
-        float lane[TN];                                                                 \
-        STORE(float, TN, v, lane);                                                      \
-        for (int l = (from); l < TN; l++)                                               \
-            STORE(TY, 1, lane[l], AT(y) + Y_BATCH + (m) * Y_M + ((n) + l) * Y_N);       \
-    }
+#define FINISH(LW, g, m, n, v) STORE(TY, LW, v, AT(y) + Y_BATCH + (m) * Y_M + (n) * Y_N);
 #endif
 
 // Add the products at k to all sums; SEEN lanes are left out.
@@ -86,7 +78,12 @@ kernel __attribute__((reqd_work_group_size(WGS, 1, 1))) void ENTRY(CBUF(TA, a), 
             float sums[TN];
 #pragma unroll
             for (int j = 0; j < TN; j++) sums[j] = LANES(VW, acc[i][j]);
-            const VEC(float, TN) v = LOAD(float, TN, sums);
-            FINISH(g, m0 + i, n0, v, (int)(nt - n0))
+            if (Y_N == 1 && nt == n0) {
+                FINISH(TN, g, m0 + i, n0, LOAD(float, TN, sums))
+            } else {
+                for (int l = nt - n0; l < TN; l++) {
+                    FINISH(1, g, m0 + i, n0 + l, sums[l])
+                }
+            }
         }
 }

@@ -1,0 +1,115 @@
+// Convolution: y[n, k, p] = sum over c, r, s of w[k, c, r, s] * x[n, c, row(oh, r), column(ow, s)].
+//
+// How x is read, and what lanes are: taps.cl. Channels form G groups of CG inputs and KG outputs.
+//   x  [n, g, c, H, W] dense
+//   w  element (g, k, c, r, s) is at W_0 + g*W_G + k*W_K + c*W_C + r*W_R + s*W_S
+//   y  [n, g, k, PLANE] dense; output (oh, ow) is element p = Y_0 + oh*Y_R + ow*Y_C of its plane
+// The strides of w and y let the gradient for the input be the same kernel: channels exchanged, taps
+// backwards, and for a stride one launch per phase that writes every SH-th row, SW-th column.
+//
+// An item computes KB channels by TW vectors of VW positions, for BLK such blocks one after another:
+//
+//              x: one vector load per vector and tap, zero where it lies outside
+//                 [ x0: VW ][ x1: VW ]   TW = 2
+//   w: one    w0  [ acc    ][ acc    ]
+//   scalar    w1  [ acc    ][ acc    ]   neighbouring items have neighbouring positions
+//   per       w2  [ acc    ][ acc    ]
+//   channel   KB = 3
+//
+// Any sizes; channels past KG are computed as KG-1 and not stored. No taps (R = 0) give zeros.
+//
+// N G KG CG   batch, groups, channels of y and x in a group      TX TT TY  storage: float or half
+// KB TW       channels and vectors of an item                    (default 8 and 2; GPU 8 and 1)
+// BLK         blocks of an item                                  (default 1; more for cheap ones)
+// WGS         items of a work-group                              (default 1; GPU 64)
+// INDEX       int, or long where a tensor has 2^31 elements
+// FINISH(LW, n, k, p, v)  store v, the LW results from position p on of channel k (over all groups)
+
+#define KT ((KG + KB - 1) / KB)
+#define ACROSS ((VECTORS + TW - 1) / TW)
+#define BLOCKS (LINES * ACROSS)
+#define CHUNKS ((BLOCKS + BLK - 1) / BLK)
+#define CHANNEL(i) (KG % KB == 0 ? k0 + (i) : min(k0 + (i), KG - 1))
+// Lanes of a vector are neighbours in y.
+#define JOINED (Y_C == 1 && (!FLAT || (OW == W && Y_R == W)))
+
+#ifndef FINISH
+#define FINISH(LW, n, k, p, v) STORE(TY, LW, v, AT(y) + ((n) * (INDEX)(G * KG) + (k)) * PLANE + (p));
+#endif
+
+kernel __attribute__((reqd_work_group_size(WGS, 1, 1)))
+void ENTRY(CBUF(TX, x), CBUF(TT, w), BUF(TY, y)) {
+    const INDEX item = get_global_id(0);
+    if (item >= (INDEX)N * G * KT * CHUNKS) return;
+    const int chunk = item % CHUNKS, k0 = item / CHUNKS % KT * KB;
+    const int g = item / CHUNKS / KT % G;
+    const INDEX n = item / CHUNKS / KT / G;
+    global const TT* wp[KB];
+#pragma unroll
+    for (int i = 0; i < KB; i++) wp[i] = AT(w) + W_0 + g * W_G + CHANNEL(i) * W_K;
+
+    for (int block = chunk * BLK; block < min((chunk + 1) * BLK, BLOCKS); block++) {
+        const int line = block / ACROSS, first = block % ACROSS * TW;
+        V acc[KB][TW];
+        VI rows[TW], cols[TW];
+        INDEX origin[TW];
+#pragma unroll
+        for (int j = 0; j < TW; j++) {
+            const int q = START(min(first + j, VECTORS - 1));
+            rows[j] = LANE_ROW(line, q) * SH + H0;
+            cols[j] = LANE_COL(q) * SW + W0;
+            origin[j] = (n * G + g) * ((INDEX)CG * H * W) + ORIGIN(line, q);
+#pragma unroll
+            for (int i = 0; i < KB; i++) acc[i][j] = (V)(0.0f);
+        }
+
+        for (int c = 0; c < CG; c++) {
+#if R * S <= 9
+#pragma unroll
+#endif
+            for (int r = 0; r < R; r++) {
+                if (!LINE_READS(line, r)) continue;
+#pragma unroll
+                for (int s = 0; s < S; s++) {
+                    V xv[TW];
+#pragma unroll
+                    for (int j = 0; j < TW; j++) {
+                        const INDEX at = origin[j] + c * (INDEX)(H * W) + r * DR * W + s * DS;
+                        const VI ok = LANES_READ(rows[j], cols[j], r, s);
+                        FETCH(v, at, ok)
+                        xv[j] = v;
+                    }
+#pragma unroll
+                    for (int i = 0; i < KB; i++) {
+                        const V wv = (V)(LOAD(TT, 1, wp[i] + c * W_C + r * W_R + s * W_S));
+#pragma unroll
+                        for (int j = 0; j < TW; j++) acc[i][j] = fma(wv, xv[j], acc[i][j]);
+                    }
+                }
+            }
+        }
+
+#pragma unroll
+        for (int j = 0; j < TW; j++) {
+            if (first + j >= VECTORS) continue;
+            const int q = START(first + j), from = (first + j) * VW - q;
+#pragma unroll
+            for (int i = 0; i < KB; i++) {
+                if (k0 + i >= KG) continue;
+                const int k = g * KG + k0 + i;
+                if (JOINED && from == 0) {
+                    FINISH(VW, n, k, Y_0 + line * Y_R + q, acc[i][j])
+                } else {
+                    float lane[VW];
+                    STORE(float, VW, acc[i][j], lane);
+                    for (int l = from; l < VW; l++) {
+                        const int oh = FLAT ? (q + l) / W : line, ow = FLAT ? (q + l) % W : q + l;
+                        if (ow < OW) {
+                            FINISH(1, n, k, Y_0 + oh * Y_R + ow * Y_C, lane[l])
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
