@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from pocketgrad.base.errors import DeviceError
+from pocketgrad.kernels.conv import ConvKernel
+from pocketgrad.kernels.conv_grad import ConvGradWeightKernel
+from pocketgrad.kernels.embed import GatherGradKernel, GatherKernel, TakeGradKernel, TakeKernel
 from pocketgrad.kernels.loops import Loops
 from pocketgrad.kernels.matmul import MatMulKernel
+from pocketgrad.kernels.pool import PoolForward, PoolGrad
 from pocketgrad.kernels.spec import Config, DeviceInfo, Kernel
 from pocketgrad.plan.plan import Step
 
-ALL: tuple[Kernel, ...] = (MatMulKernel(), Loops())
+ALL: tuple[Kernel, ...] = (
+    MatMulKernel(),
+    ConvKernel(),
+    ConvGradWeightKernel(),
+    PoolForward(),
+    PoolGrad(),
+    TakeKernel(),
+    TakeGradKernel(),
+    GatherKernel(),
+    GatherGradKernel(),
+    Loops(),
+)
 
 
 def select(step: Step, device: DeviceInfo) -> tuple[Kernel, Config]:
