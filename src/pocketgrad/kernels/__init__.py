@@ -9,6 +9,7 @@ from pocketgrad.kernels.embed import GatherGradKernel, GatherKernel, TakeGradKer
 from pocketgrad.kernels.loops import Loops
 from pocketgrad.kernels.matmul import MatMulKernel
 from pocketgrad.kernels.pool import PoolForward, PoolGrad
+from pocketgrad.kernels.resize import ResizeKernel
 from pocketgrad.kernels.spec import Config, DeviceInfo, Kernel
 from pocketgrad.plan.plan import Step
 
@@ -22,6 +23,7 @@ ALL: tuple[Kernel, ...] = (
     TakeGradKernel(),
     GatherKernel(),
     GatherGradKernel(),
+    ResizeKernel(),
     Loops(),
 )
 
