@@ -1,1 +1,22 @@
-"""The training step as one graph, its state on a device, and the loop around it."""
+"""Training: ``Trainer`` for whole epochs, ``compile_step`` for a loop of your own."""
+
+from __future__ import annotations
+
+from pocketgrad.train import metrics
+from pocketgrad.train.callbacks import Callback, EarlyStop, KeepBest
+from pocketgrad.train.history import Epoch, History
+from pocketgrad.train.open_loop import CompiledStep, compile_step
+from pocketgrad.train.trainer import Evaluation, Trainer
+
+__all__ = [
+    "Callback",
+    "CompiledStep",
+    "EarlyStop",
+    "Epoch",
+    "Evaluation",
+    "History",
+    "KeepBest",
+    "Trainer",
+    "compile_step",
+    "metrics",
+]

@@ -107,6 +107,10 @@ class Session:
             self._bound[key] = self._bind(*self.plan(kind, inputs))
         return self._bound[key]
 
+    def bound(self, kind: Kind, inputs: Inputs) -> bool:
+        """Whether the executable of that kind of step is there already."""
+        return (kind, inputs) in self._bound
+
     def fetch(self, graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
         """The outputs of any graph over this state, run once."""
         executable = self._bind(*plan_graph(graph, self.backend))
@@ -324,10 +328,3 @@ class Session:
         """The layout of optimizer state: that of the parameters it belongs to."""
         stem, dot, share = name.rpartition(".")
         return self.spec.packings.get(f"parameters.{share}") if dot and stem else None
-
-
-def inputs_of(
-    x: Array, y: Array, mean: tuple[float, ...] = (0.0,), std: tuple[float, ...] = (1.0,)
-) -> Inputs:
-    """The types of a batch given as arrays."""
-    return Inputs(TensorType(x.shape, dtype_of(x)), TensorType(y.shape, dtype_of(y)), mean, std)

@@ -281,6 +281,11 @@ def classifies(prediction: TensorType, y: TensorType) -> bool:
     return not y.dtype.is_float and y.shape == (prediction.shape[0], *prediction.shape[2:])
 
 
+def has_classes(spec: StepSpec, inputs: Inputs) -> bool:
+    """Whether the model's prediction is scores of classes that y names."""
+    return classifies(build_graph(spec, inputs, "predict").outputs[0].type, inputs.y)
+
+
 def _normalised(x: Value, inputs: Inputs) -> Value:
     """(x - mean) / std per channel, from the bytes the batch travelled as."""
     x = cast(x, float32)
