@@ -1,1 +1,1 @@
-"""What is recorded of a run, and the one clock."""
+"""What is recorded of a run: spans, channels with their samples, metadata; and the one clock."""
