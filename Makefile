@@ -1,5 +1,5 @@
 # Two commands for a fresh clone: `make demo` trains a network here, `make test` proves the code right.
-EPOCHS ?= 4
+EPOCHS ?= 10
 export PYTHON
 
 .PHONY: demo test check clean

@@ -83,8 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has gone; so that the interpreter's last flush is silent:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interrupt:
+        print(f"interrupted {interrupt}".strip(), file=sys.stderr)
         return INTERRUPTED
     except (PocketgradError, OSError) as error:
         _complain(error, as_json="--json" in argv)

@@ -34,6 +34,7 @@ class Progress:
     batches: int = 0  # trained on in all
     samples: int = 0  # trained on in the epoch in progress
     seconds: float = 0.0  # and for how long
+    moved: int = 0  # bytes between host and device in all training steps
     stopped: str = ""  # why a callback ended the fit
     data: dict[str, Any] | None = None
     resumed: Path | None = None  # the checkpoint whose fit is to be finished
@@ -47,6 +48,7 @@ class Progress:
             "batches": self.batches,
             "samples": self.samples,
             "seconds": self.seconds,
+            "moved": self.moved,
             "stopped": self.stopped,
             "data": self.data,
         }
@@ -54,7 +56,7 @@ class Progress:
     @staticmethod
     def from_json(about: Mapping[str, Any], path: Path) -> Progress:
         """What ``to_json`` gave, to be continued."""
-        names = ("first_epoch", "batches", "samples", "seconds", "stopped", "data")
+        names = ("first_epoch", "batches", "samples", "seconds", "moved", "stopped", "data")
         return Progress(
             History.from_json(about["history"]),
             Position(*about["position"]),
@@ -156,25 +158,29 @@ class Fit:
 
     def _train_epoch(self, session: Session) -> bool:
         progress = self.trainer.progress
-        samples, seconds = progress.samples, progress.seconds
+        before = (progress.samples, progress.seconds, progress.moved)
         run = EpochRun(
             session,
             self.feed,
             progress.position,
             self.display,
             self.interrupt,
-            lambda step: self._on_batch(run, step, samples, seconds),
+            lambda step: self._on_batch(run, step, *before),
             shown_epoch=progress.position.epoch - progress.first_epoch,
         )
         whole = run.run()
-        progress.samples, progress.seconds = samples + run.samples, seconds + run.seconds
+        self._count(run, *before)
         self._inputs = run.inputs or self._inputs
         return whole
 
-    def _on_batch(self, run: EpochRun, step: int, samples: int, seconds: float) -> None:
+    def _count(self, run: EpochRun, samples: int, seconds: float, moved: int) -> None:
         progress = self.trainer.progress
-        progress.batches += 1
         progress.samples, progress.seconds = samples + run.samples, seconds + run.seconds
+        progress.moved = moved + run.moved
+
+    def _on_batch(self, run: EpochRun, step: int, samples: int, seconds: float, moved: int) -> None:
+        self.trainer.progress.batches += 1
+        self._count(run, samples, seconds, moved)
         for callback in self.trainer.callbacks:
             if callback.every and step % callback.every == 0:
                 callback.on_step(self.trainer, step)

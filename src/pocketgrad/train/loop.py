@@ -73,6 +73,7 @@ class EpochRun:
     shown_epoch: int = 0
     samples: int = 0
     seconds: float = 0.0
+    moved: int = 0  # bytes between host and device
     inputs: Inputs | None = None
     _recent: Recent = field(default_factory=list)
 
@@ -89,6 +90,7 @@ class EpochRun:
             where = f"epoch {self.place.epoch}, batch {self.place.index} (step {step})"
             self._recent.append((step, where, batch))
             step += self.session.train_kind() != "accumulate"
+            before = self.session.moved_nbytes
             self.session.train(self.inputs, batch.x, batch.y, batch.weight)
             self.place.index += 1
             self.samples += batch.count
@@ -101,6 +103,7 @@ class EpochRun:
             if now - polled >= POLL_S:
                 self.poll()
                 polled = time.perf_counter()
+            self.moved += self.session.moved_nbytes - before
             self.on_batch(step)
             if self.interrupt.asked:
                 self.poll()

@@ -91,6 +91,11 @@ class Session:
         self.reset_faults()
         self.load_model()
 
+    @property
+    def moved_nbytes(self) -> int:
+        """All bytes that went to the device and back so far."""
+        return sum(self.traffic.values())
+
     # ---- steps ----------------------------------------------------------------------------------
 
     def plan(self, kind: Kind, inputs: Inputs) -> tuple[Plan, list[Lowered]]:
