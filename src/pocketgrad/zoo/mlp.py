@@ -27,25 +27,29 @@ def mlp(sizes: Sequence[int]) -> Sequential:
     return Sequential(*layers[:-1])
 
 
-@register("model1", paper=PAPER, input=TensorType((16,)), classes=16, params=272)
+@register("model1", paper=PAPER, input=TensorType((16,)), classes=16, params=272, domain="study")
 def model1(classes: int = 16) -> Sequential:
     """16 → 16."""
     return mlp((16, classes))
 
 
-@register("model2", paper=PAPER, input=TensorType((16,)), classes=16, params=816)
+@register("model2", paper=PAPER, input=TensorType((16,)), classes=16, params=816, domain="study")
 def model2(classes: int = 16) -> Sequential:
     """16 → 16 → 16 → 16."""
     return mlp((16, 16, 16, classes))
 
 
-@register("model3", paper=PAPER, input=TensorType((256,)), classes=256, params=65_792)
+@register(
+    "model3", paper=PAPER, input=TensorType((256,)), classes=256, params=65_792, domain="study"
+)
 def model3(classes: int = 256) -> Sequential:
     """256 → 256."""
     return mlp((256, classes))
 
 
-@register("model4", paper=PAPER, input=TensorType((784,)), classes=16, params=235_920)
+@register(
+    "model4", paper=PAPER, input=TensorType((784,)), classes=16, params=235_920, domain="study"
+)
 def model4(classes: int = 16) -> Sequential:
     """784 → 256 → 128 → 16."""
     return mlp((784, 256, 128, classes))
