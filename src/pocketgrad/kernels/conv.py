@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, gcd, prod
 
+from pocketgrad.kernels.epilogue import Store, storing
 from pocketgrad.kernels.spec import (
     Config,
     DeviceInfo,
@@ -28,8 +29,9 @@ from pocketgrad.kernels.tiling import (
     groups,
     index_type,
     launch_size,
-    only_root,
+    result_of,
     root,
+    rooted,
 )
 from pocketgrad.ops.conv import Conv, Conv2d, Conv2dGradInput
 from pocketgrad.plan.plan import Step
@@ -184,14 +186,14 @@ class ConvKernel(Kernel):
     )
 
     def matches(self, step: Step) -> bool:
-        """One of the two ops alone, on dense operands of types a device stores."""
-        return only_root(step, Conv2d, Conv2dGradInput) and all_dense(step)
+        """One of the two ops on dense operands, and elementwise work on its result."""
+        return rooted(step, Conv2d, Conv2dGradInput) and all_dense(step)
 
     def problems(self, step: Step) -> list[Problem]:
         """What is to be launched."""
         node = root(step)
         read, w = (step.reads[v].shape for v in node.inputs)
-        written = step.writes[node.outputs[0]].shape
+        written = node.outputs[0].shape
         assert isinstance(node.op, Conv)
         if isinstance(node.op, Conv2dGradInput):
             return backward(node.op, read, w, written)
@@ -213,12 +215,7 @@ class ConvKernel(Kernel):
         vw, flat = best_lanes(problems, device.vector_width)
         lanes = largest.lanes(bool(flat))
         vectors = max(1, lanes.vectors(vw))
-        tw = min(
-            (2, 3, 4, 1), key=lambda t: ceil(vectors / t) * t if t <= vectors else 99 * vectors
-        )
-        if largest.outputs < 3:
-            tw = min(4, vectors)
-        kb = even_tile(largest.outputs, {1: 12, 2: 8, 3: 6, 4: 4}[tw])
+        tw, kb = _tile(largest, vectors)
         blocks = lanes.lines * ceil(vectors / tw)
         per_block = kb * tw * vw * max(1, largest.depth)
         planes = largest.n * largest.groups * ceil(largest.outputs / kb)
@@ -236,9 +233,31 @@ class ConvKernel(Kernel):
     def render(self, step: Step, config: Config, device: DeviceInfo) -> Rendered:
         """One launch, or one for each phase of a strided gradient."""
         x, w = (step.reads[v] for v in root(step).inputs)
-        y = step.writes[root(step).outputs[0]]
+        store = _store(step, config["VW"])
         problems = [p for p in self.problems(step) if p.n and p.outputs]
-        return Rendered(tuple(_launch(p, (x, w, y), config) for p in problems))
+        return Rendered(tuple(_launch(p, (x, w), store, config) for p in problems))
+
+
+def _store(step: Step, width: int) -> Store:
+    """What happens to results; lanes run along rows, or down a plane one column wide."""
+    columns = result_of(step).shape[3]
+    at = ("n", "k", f"(p) / {columns}", f"(p) % {columns}")
+    return storing(step, "n, k, p", at, 3 if columns != 1 else 2, (width, 1))
+
+
+def _tile(p: Problem, vectors: int) -> tuple[int, int]:
+    """Vectors and channels of an item: about 16 accumulators that divide both axes well.
+
+    A vector at the border costs tests, so a wasted one costs more there than a narrow tile does.
+    """
+    padded = p.rows.padded or p.columns.padded
+    if p.outputs < 3:
+        tw = min(4, vectors)
+    elif vectors == 1 or (padded and vectors % 2 and vectors != 3):
+        tw = 1
+    else:
+        tw = 3 if vectors == 3 else 2
+    return tw, even_tile(p.outputs, {1: 16, 2: 8, 3: 6, 4: 4}[tw])
 
 
 def _legal(problem: Problem, config: Config) -> bool:
@@ -295,8 +314,8 @@ def taps_macros(rows: Taps, columns: Taps, x: View, config: Config) -> dict[str,
     }
 
 
-def _launch(p: Problem, views: tuple[View, View, View], config: Config) -> Launch:
-    x, w, y = views
+def _launch(p: Problem, views: tuple[View, View], store: Store, config: Config) -> Launch:
+    (x, w), outs = views, store.outs
     lanes = p.lanes(bool(config["FLAT"]))
     blocks = lanes.lines * ceil(lanes.vectors(config["VW"]) / config["TW"])
     chunks = ceil(blocks / config["BLK"])
@@ -310,7 +329,7 @@ def _launch(p: Problem, views: tuple[View, View, View], config: Config) -> Launc
         KG=p.outputs,
         CG=p.inputs if taps else 0,
         TT=w.base.dtype.cl,
-        TY=y.base.dtype.cl,
+        TY=outs[0].base.dtype.cl,
         W_0=p.rows.w_first * _kernel_width(w) + p.columns.w_first,
         W_G=p.w_strides[0],
         W_K=p.w_strides[1],
@@ -325,12 +344,12 @@ def _launch(p: Problem, views: tuple[View, View, View], config: Config) -> Launc
         TW=config["TW"],
         BLK=config["BLK"],
         WGS=config["WGS"],
-        INDEX=index_type(x, w, y, items=items),
+        INDEX=index_type(x, w, *outs, items=items),
     )
     # Without anything to add there is nothing to read, and perhaps no memory to point at.
-    operands = (x, w) if p.inputs * taps else (y, y)
-    source = KernelSource(template("taps") + template("conv"), macros)
-    return Launch(source, (*operands, y), *launch_size(items, config["WGS"]))
+    operands = (x, w) if p.inputs * taps else (outs[0], outs[0])
+    source = KernelSource(template("taps") + template("conv"), macros + store.macros)
+    return Launch(source, (*operands, *outs), *launch_size(items, config["WGS"]))
 
 
 def _kernel_width(w: View) -> int:

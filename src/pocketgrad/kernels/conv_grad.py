@@ -22,21 +22,22 @@ from pocketgrad.kernels.tiling import (
     WGS,
     WORTH_A_LAUNCH,
     all_dense,
+    alone,
     even_tile,
     groups,
     index_type,
     launch_size,
-    only_root,
     parts_for,
     root,
+    rooted,
     with_parts,
 )
 from pocketgrad.ops.conv import Conv2dGradWeight
 from pocketgrad.plan.plan import Step
 from pocketgrad.plan.views import View
 
-# Results of an item: more do not stay in registers, fewer read more than they compute.
-MOST_RESULTS = 24
+# Vectors of an item, results and operands: CPUs have 32 registers at most.
+REGISTERS = 30
 
 
 class ConvGradWeightKernel(Kernel):
@@ -55,7 +56,7 @@ class ConvGradWeightKernel(Kernel):
 
     def matches(self, step: Step) -> bool:
         """The op alone, on dense operands of types a device stores."""
-        return only_root(step, Conv2dGradWeight) and all_dense(step)
+        return rooted(step, Conv2dGradWeight) and alone(step) and all_dense(step)
 
     def fits(self, step: Step, config: Config, device: DeviceInfo) -> bool:
         """Vectors no longer than a line, accumulators that stay in registers."""
@@ -66,7 +67,7 @@ class ConvGradWeightKernel(Kernel):
         results = config["KB"] * config["CB"] * config["SB"]
         lanes = p.lanes(flat)
         return (
-            results <= MOST_RESULTS
+            results <= REGISTERS
             and config["VW"] <= max(1, lanes.line)
             and config["PARTS"] <= max(1, p.n * lanes.lines)
             and config["WGS"] <= device.max_work_group
@@ -81,7 +82,8 @@ class ConvGradWeightKernel(Kernel):
         r, s = p.rows.number, p.columns.number
         sb = even_tile(s, 5)
         cb = even_tile(p.inputs, max(1, 5 // sb))
-        kb = even_tile(p.outputs, min(8, MOST_RESULTS // (sb * cb)))
+        taps = sb * cb
+        kb = even_tile(p.outputs, max(1, min(8, (REGISTERS - taps) // (taps + 1))))
         items = p.groups * ceil(p.outputs / kb) * ceil(p.inputs / cb) * r * ceil(s / sb)
         work = p.n * p.groups * p.outputs * p.depth * p.rows.count * p.columns.count
         parts = 1

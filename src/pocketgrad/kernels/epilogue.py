@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from pocketgrad.ir.core import Node
 from pocketgrad.kernels.emit import Body, Cut
+from pocketgrad.kernels.expression import register
 from pocketgrad.kernels.nest import Dim, Nest, counters_of, strides_by_dim
 from pocketgrad.plan.domain import SOURCES, analyse
 from pocketgrad.plan.plan import Step
@@ -56,9 +57,36 @@ class Epilogue:
         values = (*self.step.reads, *self.step.writes)
         body.pointers = {v: f"AT(b{i})" for i, v in enumerate(values)}
         positions = [f"const INDEX i{d} = {at[a]};" for a, d in enumerate(axes) if d is not None]
-        vector = width > 1
-        body.finish_registers(ChainMap({out: (name, vector)}), width)
-        return " ".join(["{", *positions, *(line.strip() for line in body.lines), "}"])
+        result = f"const {register(out.dtype, width)} result = {name};"
+        body.finish_registers(ChainMap({out: ("result", width > 1)}), width)
+        return " ".join(["{", *positions, result, *(line.strip() for line in body.lines), "}"])
+
+
+@dataclass(frozen=True)
+class Store:
+    """How a template stores: macros to add, and its output buffers."""
+
+    macros: tuple[tuple[str, str], ...]
+    outs: tuple[View, ...]
+
+
+def storing(step: Step, params: str, at: Sequence[str], lane: int, widths: Sequence[int]) -> Store:
+    """The end of a template whose FINISH takes (LW, ``params``, v), for the widths it uses.
+
+    OUTPUTS is what its signature declares behind the operands.
+    """
+    epilogue = epilogue_of(step)
+    if epilogue is None:
+        return Store((("OUTPUTS", "BUF(TY, y)"),), tuple(step.writes.values())[:1])
+    macros = [
+        ("OUTPUTS", epilogue.signature),
+        (f"FINISH_AT(LW, {params}, v)", f"FINISH_##LW({params}, v)"),
+        (f"FINISH(LW, {params}, v)", f"FINISH_AT(LW, {params}, v)"),
+    ]
+    for width in dict.fromkeys(widths):
+        text = epilogue.statements(at, lane, width, "v")
+        macros.append((f"FINISH_{width}({params}, v)", text))
+    return Store(tuple(macros), epilogue.args)
 
 
 def epilogue_of(step: Step) -> Epilogue | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, prod
 
+from pocketgrad.kernels.epilogue import Store, storing
 from pocketgrad.kernels.spec import (
     Config,
     DeviceInfo,
@@ -25,14 +26,16 @@ from pocketgrad.kernels.tiling import (
     VW,
     WGS,
     WORTH_A_LAUNCH,
+    alone,
     even_tile,
     groups,
     index_type,
     launch_size,
-    only_root,
     parts_for,
     power_below,
+    result_of,
     root,
+    rooted,
     with_parts,
 )
 from pocketgrad.ops.linalg import MatMul
@@ -96,7 +99,7 @@ def product_of(step: Step) -> Product:
     op = node.op
     assert isinstance(op, MatMul)
     a, b = (step.reads[v] for v in node.inputs)
-    y = step.writes[node.outputs[0]]
+    y = result_of(step)
     am, ak = (-1, -2) if op.transpose_a else (-2, -1)
     bk, bn = (-1, -2) if op.transpose_b else (-2, -1)
     lead = zip(y.shape[:-2], a.strides, b.strides, y.strides, strict=False)
@@ -150,8 +153,8 @@ class MatMulKernel(Kernel):
     )
 
     def matches(self, step: Step) -> bool:
-        """A single product of floats that a device can store."""
-        return only_root(step, MatMul)
+        """A product of floats that a device can store, and elementwise work on it."""
+        return rooted(step, MatMul)
 
     def fits(self, step: Step, config: Config, device: DeviceInfo) -> bool:
         """Vectors no longer than their axis, accumulators that stay in registers."""
@@ -163,7 +166,7 @@ class MatMulKernel(Kernel):
             legal = legal and tn != 3 and tn <= max(1, product.n.size)
             legal = legal and config["VW"] <= ceil(product.k.size / parts)
         if parts > 1:
-            legal = legal and product.views[2].dense and parts <= product.k.size
+            legal = legal and _divisible(step, product) and parts <= product.k.size
         return legal and tm * tn <= 32
 
     def defaults(self, step: Step, device: DeviceInfo) -> Config:
@@ -188,7 +191,7 @@ class MatMulKernel(Kernel):
             return product.count * ceil(m / tm) * ceil(columns / tn)
 
         parts = 1
-        if work >= WORTH_A_LAUNCH and product.views[2].dense:
+        if work >= WORTH_A_LAUNCH and _divisible(step, product):
             parts = parts_for(items(), enough, k // 256)
         while 0 < items() * parts < enough and (tm > 1 or tn > 1):
             if tm >= 2 * tn or tn == 1:
@@ -208,14 +211,15 @@ class MatMulKernel(Kernel):
         columns = p.n.size if dot else ceil(p.n.size / config["VW"])
         items = parts * p.count * ceil(p.m.size / config["TM"]) * ceil(columns / config["TN"])
         a, b, y = p.views
-        # Without anything to add there is nothing to read, and perhaps no memory to point at.
-        operands = (a, b) if p.k.size else (y, y)
+        store = _store(step, p is not product, config["TN"] if dot else config["VW"])
 
-        def launch(out: View, y_batch: str, y_m: int, y_n: int) -> Launch:
+        def launch(outs: tuple[View, ...], y_batch: str, y_m: int, y_n: int) -> Launch:
+            # Without anything to add there is nothing to read, and perhaps no memory to point at.
+            operands = (a, b) if p.k.size else (outs[0], outs[0])
             macros = defines(
                 TA=a.base.dtype.cl,
                 TB=b.base.dtype.cl,
-                TY=out.base.dtype.cl,
+                TY=outs[0].base.dtype.cl,
                 M=p.m.size,
                 N=p.n.size,
                 K=p.k.size,
@@ -235,18 +239,36 @@ class MatMulKernel(Kernel):
                 PARTS=parts,
                 WGS=config["WGS"],
                 ROWS_FIRST=int(device.kind == "cpu"),
-                INDEX=index_type(a, b, out, items=items),
+                INDEX=index_type(a, b, *outs, items=items),
             )
-            source = KernelSource(template(scheme.template), macros)
-            return Launch(source, (*operands, out), *launch_size(items, config["WGS"]))
+            source = KernelSource(template(scheme.template), macros + store.macros)
+            return Launch(source, (*operands, *outs), *launch_size(items, config["WGS"]))
 
         if parts == 1:
-            return Rendered((launch(y, _batch(p.batch, "y"), p.m.y, p.n.y),))
+            inner = p.n.y if alone(step) else 1  # an epilogue stores lanes wherever they belong
+            return Rendered((launch(store.outs, _batch(p.batch, "y"), p.m.y, inner),))
         # Each part lies as the result does: [g, m, n] of the product as asked for.
         m, n = p.m.size, p.n.size
         strides = (1, m) if p is not product else (n, 1)
         place = f"((part * G + g) * (INDEX){m * n})"
-        return with_parts(lambda out: launch(out, place, *strides), y, config, device)
+        return with_parts(lambda out: launch((out,), place, *strides), y, config, device)
+
+
+def _divisible(step: Step, product: Product) -> bool:
+    """Whether the sum may be done in parts: nothing but the dense result is stored."""
+    return alone(step) and product.views[2].dense
+
+
+def _store(step: Step, swapped: bool, width: int) -> Store:
+    """What happens to results; the template's n is the product's m where it was swapped."""
+    shape = result_of(step).shape
+    numbers, inner = [], 1
+    for size in reversed(shape[:-2]):
+        numbers.append(f"(g) / {inner} % {size}")
+        inner *= size
+    last = ("n", "m") if swapped else ("m", "n")
+    lane = len(shape) - (2 if swapped else 1)
+    return storing(step, "g, m, n", [*reversed(numbers), *last], lane, (width, 1))
 
 
 def _batch(axes: tuple[Axis, ...], side: str) -> str:

@@ -17,6 +17,7 @@ from pocketgrad.kernels.spec import (
     defines,
     template,
 )
+from pocketgrad.plan.domain import loopable
 from pocketgrad.plan.plan import Step
 from pocketgrad.plan.views import View, whole
 
@@ -37,20 +38,36 @@ def root(step: Step) -> Node:
     return next((node for node in step.nodes if node.inputs), step.nodes[0])
 
 
-def only_root(step: Step, *ops: type[Op]) -> bool:
-    """Whether the step is one such op and constants, on floats that a device can store."""
+def rooted(step: Step, *ops: type[Op]) -> bool:
+    """Whether the step is one such op, on floats that a device can store, and its epilogue."""
     node = root(step)
+    stored = {v.dtype.register for v in (*step.reads, *step.writes)}
     return (
         isinstance(node.op, ops)
-        and sum(bool(n.inputs) for n in step.nodes) == 1
-        and set(step.writes) == set(node.outputs)
         and node.outputs[0].dtype.register == "float"
+        and "double" not in stored
+        and all(loopable(n) for n in step.nodes if n is not node)
     )
 
 
+def alone(step: Step) -> bool:
+    """Whether nothing but constants is there beside the root."""
+    return sum(bool(n.inputs) for n in step.nodes) == 1
+
+
+def result_of(step: Step) -> View:
+    """Where the root's own output lies, or would if it were stored."""
+    (out, *_) = root(step).outputs
+    return step.writes.get(out) or whole(out)
+
+
 def all_dense(step: Step) -> bool:
-    """Whether all that is read and written lies in row-major order without gaps."""
-    return all(view.dense for view in (*step.reads.values(), *step.writes.values()))
+    """Whether all that the root reads and writes lies in row-major order without gaps."""
+    node = root(step)
+    views = [step.reads[v] for v in node.inputs] + [
+        step.writes[v] for v in node.outputs if v in step.writes
+    ]
+    return all(view.dense for view in views)
 
 
 def power_below(n: int) -> int:

@@ -8,12 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pocketgrad.ir.core import Graph, Node, Op, Value
+from pocketgrad.ops.conv import Conv2d, Conv2dGradInput
+from pocketgrad.ops.linalg import MatMul
+from pocketgrad.ops.move import Reshape
 from pocketgrad.plan.domain import SOURCES, Domain, analyse, divisible, loopable
 from pocketgrad.plan.views import VIEW_OPS
 
 MIN_ROWS = 16  # passes over fewer rows than this leave cores idle, unless rows can be divided …
 SERIAL_ELEMENTS = 16_384  # … or all is this small, where a launch costs more than it saves
-EPILOGUES: tuple[type[Op], ...] = ()  # ops whose kernels finish registers in place
+EPILOGUES: tuple[type[Op], ...] = (
+    Conv2d,
+    Conv2dGradInput,
+    MatMul,
+)  # ops whose kernels finish registers in place
 MAX_NODES = 96  # compile time of a kernel grows faster than its length
 MAX_OPERANDS = (
     30  # a buffer and an offset each: 480 of the 1,024 bytes of arguments all devices take
@@ -58,9 +65,22 @@ class Fusion:
             domain = analyse(nodes)
             if domain is None or domain.row or not self._covers(domain, out):
                 continue
+            inside = {v for n in nodes for v in n.outputs}
+            operands = {v for n in nodes for v in n.inputs} - inside - {out}
+            if len(out.shape) == 4 and not all(self._planar(v, out) for v in operands):
+                continue
             if self._sound([self.graph.nodes[anchor.nodes[0]], *nodes], domain, known=1):
                 self._merge(late, anchor)
                 return
+
+    def _planar(self, value: Value, out: Value) -> bool:
+        """Whether an operand has one number per plane, or planes that lie as those of ``out``."""
+        tail = (*(1,) * (4 - len(value.shape)), *value.shape)[-2:]
+        maker = self.graph.producers.get(value)
+        while maker is not None and isinstance(maker.op, Reshape):
+            maker = self.graph.producers.get(maker.inputs[0])
+        scattered = maker is not None and isinstance(maker.op, VIEW_OPS)
+        return tail == (1, 1) or (tail == out.shape[-2:] and not scattered)
 
     @staticmethod
     def _covers(domain: Domain, out: Value) -> bool:

@@ -22,6 +22,22 @@
 #define VEC_16(T) T##16
 #define VEC(T, n) CAT(VEC_, n)(T)
 
+// vload_halfN and vstore_halfN promise to need the alignment of one half only. PoCL 3.1 compiles them
+// to aligned accesses nevertheless, which crash; so the bits travel as ushorts.
+#define HALVES(n)                                                                                  \
+    float##n load_half_##n(global const half* p)                                                   \
+    {                                                                                              \
+        const ushort##n bits = vload##n(0, (global const ushort*)p);                               \
+        return vload_half##n(0, (const half*)&bits);                                               \
+    }                                                                                              \
+    void store_half_##n(float##n v, global half* p)                                                \
+    {                                                                                              \
+        ushort##n bits;                                                                            \
+        vstore_half##n(v, 0, (half*)&bits);                                                        \
+        vstore##n(bits, 0, (global ushort*)p);                                                     \
+    }
+HALVES(2) HALVES(4) HALVES(8) HALVES(16)
+
 // Loads and stores of n neighbours at p as float registers, by storage type: LOAD(float, 4, p).
 #define LOAD_float_1(p) (*(p))
 #define LOAD_float_2(p) vload2(0, p)
@@ -34,15 +50,15 @@
 #define STORE_float_8(v, p) vstore8(v, 0, p)
 #define STORE_float_16(v, p) vstore16(v, 0, p)
 #define LOAD_half_1(p) vload_half(0, p)
-#define LOAD_half_2(p) vload_half2(0, p)
-#define LOAD_half_4(p) vload_half4(0, p)
-#define LOAD_half_8(p) vload_half8(0, p)
-#define LOAD_half_16(p) vload_half16(0, p)
+#define LOAD_half_2(p) load_half_2(p)
+#define LOAD_half_4(p) load_half_4(p)
+#define LOAD_half_8(p) load_half_8(p)
+#define LOAD_half_16(p) load_half_16(p)
 #define STORE_half_1(v, p) vstore_half(v, 0, p)
-#define STORE_half_2(v, p) vstore_half2(v, 0, p)
-#define STORE_half_4(v, p) vstore_half4(v, 0, p)
-#define STORE_half_8(v, p) vstore_half8(v, 0, p)
-#define STORE_half_16(v, p) vstore_half16(v, 0, p)
+#define STORE_half_2(v, p) store_half_2(v, p)
+#define STORE_half_4(v, p) store_half_4(v, p)
+#define STORE_half_8(v, p) store_half_8(v, p)
+#define STORE_half_16(v, p) store_half_16(v, p)
 #define LOAD(T, n, p) CAT(CAT(LOAD_, T), CAT(_, n))(p)
 #define STORE(T, n, v, p) CAT(CAT(STORE_, T), CAT(_, n))(v, p)
 

@@ -24,6 +24,7 @@
 // WGS         items of a work-group                              (default 1; GPU 64)
 // INDEX       int, or long where a tensor has 2^31 elements
 // FINISH(LW, n, k, p, v)  store v, the LW results from position p on of channel k (over all groups)
+// OUTPUTS  the buffers behind the operands: y, or those of an epilogue
 
 #define KT ((KG + KB - 1) / KB)
 #define ACROSS ((VECTORS + TW - 1) / TW)
@@ -37,8 +38,33 @@
 #define FINISH(LW, n, k, p, v) STORE(TY, LW, v, AT(y) + ((n) * (INDEX)(G * KG) + (k)) * PLANE + (p));
 #endif
 
+#if R * S <= 9
+#define UNROLL_R _Pragma("unroll")
+#else
+#define UNROLL_R
+#endif
+// Add the taps of channel c to all sums.
+#define ADD_TAPS(ROWS, COLS, GET)                                                       \
+    {                                                                                   \
+        ROWS for (int r = 0; r < R; r++) {                                              \
+            if (!LINE_READS(line, r)) continue;                                         \
+            COLS for (int s = 0; s < S; s++) {                                          \
+                V xv[TW];                                                               \
+                _Pragma("unroll") for (int j = 0; j < TW; j++) {                        \
+                    const INDEX at = plane + origin[j] + r * DR * W + s * DS;           \
+                    GET(xv[j], at, LANES_READ(rows[j], cols[j], r, s))                  \
+                }                                                                       \
+                _Pragma("unroll") for (int i = 0; i < KB; i++) {                        \
+                    const V wv = (V)(LOAD(TT, 1, wp[i] + c * W_C + r * W_R + s * W_S)); \
+                    _Pragma("unroll") for (int j = 0; j < TW; j++)                      \
+                        acc[i][j] = fma(wv, xv[j], acc[i][j]);                          \
+                }                                                                       \
+            }                                                                           \
+        }                                                                               \
+    }
+
 kernel __attribute__((reqd_work_group_size(WGS, 1, 1)))
-void ENTRY(CBUF(TX, x), CBUF(TT, w), BUF(TY, y)) {
+void ENTRY(CBUF(TX, x), CBUF(TT, w), OUTPUTS) {
     const INDEX item = get_global_id(0);
     if (item >= (INDEX)N * G * KT * CHUNKS) return;
     const int chunk = item % CHUNKS, k0 = item / CHUNKS % KT * KB;
@@ -64,29 +90,11 @@ void ENTRY(CBUF(TX, x), CBUF(TT, w), BUF(TY, y)) {
         }
 
         for (int c = 0; c < CG; c++) {
-#if R * S <= 9
-#pragma unroll
-#endif
-            for (int r = 0; r < R; r++) {
-                if (!LINE_READS(line, r)) continue;
-#pragma unroll
-                for (int s = 0; s < S; s++) {
-                    V xv[TW];
-#pragma unroll
-                    for (int j = 0; j < TW; j++) {
-                        const INDEX at = origin[j] + c * (INDEX)(H * W) + r * DR * W + s * DS;
-                        const VI ok = LANES_READ(rows[j], cols[j], r, s);
-                        FETCH(v, at, ok)
-                        xv[j] = v;
-                    }
-#pragma unroll
-                    for (int i = 0; i < KB; i++) {
-                        const V wv = (V)(LOAD(TT, 1, wp[i] + c * W_C + r * W_R + s * W_S));
-#pragma unroll
-                        for (int j = 0; j < TW; j++) acc[i][j] = fma(wv, xv[j], acc[i][j]);
-                    }
-                }
-            }
+            const INDEX plane = c * (INDEX)(H * W);
+            if (SAFE(plane + origin[0], plane + origin[TW - 1]))
+                ADD_TAPS(UNROLL_R, _Pragma("unroll"), FETCH)
+            else
+                ADD_TAPS(_Pragma("nounroll"), _Pragma("nounroll"), FETCH_LANES)
         }
 
 #pragma unroll

@@ -33,6 +33,17 @@
     STORE(TY, LW, v, AT(y) + (INDEX)part * DW_SIZE + (((k) * CG + (c)) * R + (r)) * S + (s));
 #endif
 
+#define PLANE_OF(c) (image * CG + (CG % CB == 0 ? c0 + (c) : min(c0 + (c), CG - 1)))
+#define TAP(s) (S % SB == 0 ? s0 + (s) : min(s0 + (s), S - 1))
+#define READ_ALL(GET)                                                                   \
+    {                                                                                   \
+        _Pragma("unroll") for (int c = 0; c < CB; c++)                                  \
+            _Pragma("unroll") for (int s = 0; s < SB; s++) {                            \
+                const INDEX at = PLANE_OF(c) * (H * W) + origin + r * DR * W + TAP(s) * DS; \
+                GET(xv[c][s], at, LANES_READ(rows, cols, r, TAP(s)))                    \
+            }                                                                           \
+    }
+
 kernel __attribute__((reqd_work_group_size(WGS, 1, 1)))
 void ENTRY(CBUF(TX, x), CBUF(TD, dy), BUF(TY, y)) {
     const INDEX item = get_global_id(0);
@@ -53,31 +64,43 @@ void ENTRY(CBUF(TX, x), CBUF(TD, dy), BUF(TY, y)) {
         const int line = t % LINES;
         const INDEX image = t / LINES * G + g;
         if (!LINE_READS(line, r)) continue;
+        VI oh = LANE_ROW(line, 0), ow = LANE_COL(0);
         for (int vector = 0; vector < VECTORS; vector++) {
             const int q = START(vector);
-            const VI rows = LANE_ROW(line, q) * SH + H0, cols = LANE_COL(q) * SW + W0;
-            const VI fresh = q + LANE_NUMBERS(VW) >= (VI)(vector * VW);
-            V dv[KB];
+            const bool shifted = LINE % VW && vector == VECTORS - 1;
+            if (shifted) {
+                oh = LANE_ROW(line, q);
+                ow = LANE_COL(q);
+            }
+            const VI rows = oh * SH + H0, cols = ow * SW + W0;
+            const INDEX origin = ORIGIN(line, q);
+            V dv[KB], xv[CB][SB];
 #pragma unroll
             for (int i = 0; i < KB; i++) {
                 const INDEX k = image * KG + (KG % KB == 0 ? k0 + i : min(k0 + i, KG - 1));
                 dv[i] = LOAD(TD, VW, AT(dy) + k * (OH * OW) + line * OW + q);
-                if (LINE % VW && vector == VECTORS - 1) dv[i] = select((V)(0.0f), dv[i], fresh);
+            }
+            if (SAFE(PLANE_OF(0) * (H * W) + origin, PLANE_OF(CB - 1) * (H * W) + origin))
+                READ_ALL(FETCH)
+            else
+                READ_ALL(FETCH_LANES)
+            if (shifted) {
+                const VI fresh = q + LANE_NUMBERS(VW) >= (VI)(vector * VW);
+#pragma unroll
+                for (int i = 0; i < KB; i++) dv[i] = select((V)(0.0f), dv[i], fresh);
+#pragma unroll
+                for (int c = 0; c < CB; c++)
+#pragma unroll
+                    for (int s = 0; s < SB; s++) xv[c][s] = select((V)(0.0f), xv[c][s], fresh);
             }
 #pragma unroll
-            for (int c = 0; c < CB; c++) {
-                const INDEX plane = image * CG + (CG % CB == 0 ? c0 + c : min(c0 + c, CG - 1));
+            for (int c = 0; c < CB; c++)
 #pragma unroll
-                for (int s = 0; s < SB; s++) {
-                    const int tap = S % SB == 0 ? s0 + s : min(s0 + s, S - 1);
-                    const INDEX at = plane * (H * W) + ORIGIN(line, q) + r * DR * W + tap * DS;
-                    const VI ok = LANES_READ(rows, cols, r, tap);
-                    FETCH(v, at, ok)
-                    if (LINE % VW && vector == VECTORS - 1) v = select((V)(0.0f), v, fresh);
+                for (int s = 0; s < SB; s++)
 #pragma unroll
-                    for (int i = 0; i < KB; i++) acc[i][c][s] = fma(dv[i], v, acc[i][c][s]);
-                }
-            }
+                    for (int i = 0; i < KB; i++)
+                        acc[i][c][s] = fma(dv[i], xv[c][s], acc[i][c][s]);
+            ADVANCE(oh, ow)
         }
     }
 

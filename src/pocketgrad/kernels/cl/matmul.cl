@@ -24,6 +24,7 @@
 // ROWS_FIRST  1: neighbouring items share columns, 0: rows   (default 1; GPU 0)
 // INDEX    int, or long where a tensor has 2^31 elements
 // FINISH(LW, g, m, n, v)  store v, the LW results from column n on (neighbours in y)
+// OUTPUTS  the buffers behind the operands: y, or those of an epilogue
 
 #define V VEC(float, VW)
 #define MT ((M + TM - 1) / TM)
@@ -37,7 +38,7 @@
 #define FINISH(LW, g, m, n, v) STORE(TY, LW, v, AT(y) + Y_BATCH + (m) * Y_M + (n) * Y_N);
 #endif
 
-kernel __attribute__((reqd_work_group_size(WGS, 1, 1))) void ENTRY(CBUF(TA, a), CBUF(TB, b), BUF(TY, y)) {
+kernel __attribute__((reqd_work_group_size(WGS, 1, 1))) void ENTRY(CBUF(TA, a), CBUF(TB, b), OUTPUTS) {
     const INDEX item = get_global_id(0);
     if (item >= (INDEX)PARTS * G * MT * NT) return;
     const INDEX tile = item % (MT * NT), g = item / (MT * NT) % G, part = item / (MT * NT) / G;

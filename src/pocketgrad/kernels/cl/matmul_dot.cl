@@ -19,6 +19,7 @@
 // TM       rows of an item: 1 2 3 4                           (default 4)
 // TN       columns of an item: 1 2 4 8, at most N             (default 4)
 // FINISH(LW, g, m, n, v)  store v, the LW results from column n on (neighbours in y)
+// OUTPUTS  the buffers behind the operands: y, or those of an epilogue
 
 #define V VEC(float, VW)
 #define MT ((M + TM - 1) / TM)
@@ -45,7 +46,7 @@
 #define ALL_LANES(v) (v)
 #define NEW_LANES(v) select((V)(0.0f), v, LANE_NUMBERS(VW) >= (VEC(int, VW))(seen))
 
-kernel __attribute__((reqd_work_group_size(WGS, 1, 1))) void ENTRY(CBUF(TA, a), CBUF(TB, b), BUF(TY, y)) {
+kernel __attribute__((reqd_work_group_size(WGS, 1, 1))) void ENTRY(CBUF(TA, a), CBUF(TB, b), OUTPUTS) {
     const INDEX item = get_global_id(0);
     if (item >= (INDEX)PARTS * G * MT * NT) return;
     const INDEX tile = item % (MT * NT), g = item / (MT * NT) % G, part = item / (MT * NT) / G;

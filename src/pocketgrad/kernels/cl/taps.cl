@@ -26,6 +26,17 @@
 // Output row and column of the lanes from position q of a line on.
 #define LANE_ROW(line, q) (FLAT ? ((q) + LANE_NUMBERS(VW)) / (VI)(W) : (VI)(line))
 #define LANE_COL(q) (FLAT ? ((q) + LANE_NUMBERS(VW)) % (VI)(W) : (q) + LANE_NUMBERS(VW))
+// The same for the next vector of the line, without dividing.
+#define ADVANCE(rows, cols)                                                             \
+    if (FLAT) {                                                                         \
+        cols += (VI)(VW % W);                                                           \
+        rows += (VI)(VW / W);                                                           \
+        const VI over = cols >= (VI)(W);                                                \
+        cols = select(cols, cols - (VI)(W), over);                                      \
+        rows = select(rows, rows + (VI)(1), over);                                      \
+    } else {                                                                            \
+        cols += (VI)(VW);                                                               \
+    }
 // Element of a plane of x that tap (0, 0) reads for the first lane.
 #define ORIGIN(line, q) ((H0 + (FLAT ? 0 : (line) * SH)) * W + W0 + (q) * SW)
 
@@ -35,18 +46,33 @@
 #define LANES_READ(rows, cols, r, s)                                                    \
     (FLAT ? BELOW((rows) + (r) * DR, H) & BELOW((cols) + (s) * DS, W) : BELOW((cols) + (s) * DS, W))
 
-// v = the lanes of a tap from element `at` of x on; lanes not in ok are zero.
+// Whether the vectors from elements low to high of x on, at any tap, end inside x. Only the edges of
+// the first and last plane are outside; there lanes are read one by one. Single lanes are guarded.
+#define EXTENT(taps, step) (((taps) - 1) * (step))
+#define FIRST_TAP (min(EXTENT(R, DR), 0) * W + min(EXTENT(S, DS), 0))
+#define LAST_TAP (max(EXTENT(R, DR), 0) * W + max(EXTENT(S, DS), 0))
+#define SAFE(low, high)                                                                 \
+    (VW == 1 || (SW == 1 && !PADDED) ||                                                 \
+     (SW <= 2 && (low) + FIRST_TAP >= 0 && (high) + LAST_TAP + SW * VW <= XSIZE))
+
+// v = the lanes of a tap from element `at` of x on; lanes not in ok are zero. If it is SAFE:
+#if VW == 1
+#define FETCH(v, at, ok) v = !PADDED || (ok) ? LOAD(TX, 1, AT(x) + (at)) : 0.0f;
+#elif SW == 1 && !PADDED
+#define FETCH(v, at, ok) v = LOAD(TX, VW, AT(x) + (at));
+#elif SW == 1
+#define FETCH(v, at, ok) v = select((V)(0.0f), LOAD(TX, VW, AT(x) + (at)), ok);
+#else
 #define FETCH(v, at, ok)                                                                \
-    V v;                                                                                \
-    if (VW > 1 && SW == 1 && !PADDED) {                                                 \
-        v = LOAD(TX, VW, AT(x) + (at));                                                 \
-    } else if (VW > 1 && SW == 1 && (at) >= 0 && (at) + VW <= XSIZE) {                  \
-        v = select((V)(0.0f), LOAD(TX, VW, AT(x) + (at)), ok);                          \
-    } else if (VW > 1 && SW == 2 && (at) >= 0 && (at) + 2 * VW <= XSIZE) {              \
-        const V two[2] = {LOAD(TX, VW, AT(x) + (at)), LOAD(TX, VW, AT(x) + (at) + VW)}; \
-        v = EVEN(VW, two[0], two[1]);                                                   \
+    {                                                                                   \
+        const V a = LOAD(TX, VW, AT(x) + (at)), b = LOAD(TX, VW, AT(x) + (at) + VW);    \
+        v = EVEN(VW, a, b);                                                             \
         if (PADDED) v = select((V)(0.0f), v, ok);                                       \
-    } else {                                                                            \
+    }
+#endif
+// Anywhere:
+#define FETCH_LANES(v, at, ok)                                                          \
+    {                                                                                   \
         float lane[VW];                                                                 \
         int reads[VW];                                                                  \
         STORE(float, VW, ok, reads);                                                    \
