@@ -1,0 +1,73 @@
+"""Models agree with the same ones in PyTorch: names, outputs, every gradient, running statistics.
+
+At small width and 32×32, in float64; weights go over by name, so names are compared too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.helpers.describe import outcome
+from tests.zoo.small import CLASSES, TOKENS, batch, small
+
+from pocketgrad.nn.dropout import Dropout
+
+torch = pytest.importorskip("torch")
+from tests.peer import torch_models as theirs  # noqa: E402  # needs torch
+
+pytestmark = pytest.mark.peer("torch")
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "bert-tiny": lambda: theirs.Bert(2, 16, 2, TOKENS),
+    "dcgan-generator": lambda: theirs.DCGANGenerator(4),
+    "densenet100-bc": lambda: theirs.DenseNet(16, 2, True, CLASSES),
+    "densenet40": lambda: theirs.DenseNet(12, 2, False, CLASSES),
+    "googlenet": lambda: theirs.GoogLeNet(CLASSES),
+    "mobilenet-v2": lambda: theirs.MobileNetV2(CLASSES),
+    "resnet50": lambda: theirs.ResNet50(4, CLASSES),
+    "seq2seq": lambda: theirs.Seq2Seq(TOKENS, CLASSES, 16),
+    "squeezenet-1.1": lambda: theirs.SqueezeNet11(CLASSES),
+}
+CLOSE: dict[str, Any] = {
+    "rtol": 1e-5,
+    "atol": 1e-7,
+}  # constants of formulas such as eps are float32 in ours
+UNTRAINED = {"bert-tiny", "seq2seq"}  # compared in use: their dropout cannot be drawn alike
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_agrees_with_the_same_one_in_pytorch(name):
+    net, peer = small(name).initialise(3), MODELS[name]().double()
+    for part in net.modules():
+        if isinstance(part, Dropout):
+            part.p = 0.0
+    arrays = {n: torch.from_numpy(a) for n, a in net.state_dict().items()}
+    peer.load_state_dict({n: a.double() if a.is_floating_point() else a for n, a in arrays.items()})
+    training = name not in UNTRAINED
+
+    inputs = batch(name)
+    got = outcome(net, *inputs, training=training)
+    tensors = [torch.from_numpy(a) for a in inputs]
+    tensors = [t.double().requires_grad_() if t.is_floating_point() else t for t in tensors]
+    found = peer.train(training)(*tensors)
+    outputs = found if isinstance(found, tuple) else (found,)
+    assert len(outputs) == len(got.outputs)
+    for ours, output in zip(got.outputs, outputs, strict=True):
+        np.testing.assert_allclose(ours, output.detach().numpy(), **CLOSE)
+
+    pairs = zip(outputs, got.directions, strict=True)
+    sum((output * torch.from_numpy(d)).sum() for output, d in pairs).backward()
+    wanted = {n: p.grad.numpy() for n, p in peer.named_parameters()}
+    wanted |= {f"input{i}": t.grad.numpy() for i, t in enumerate(tensors) if t.grad is not None}
+    assert set(wanted) == set(got.gradients)
+    for key, gradient in wanted.items():
+        scale = max(1.0, float(np.abs(gradient).max()))
+        np.testing.assert_allclose(
+            got.gradients[key] / scale, gradient / scale, err_msg=key, **CLOSE
+        )
+    for key, buffer in peer.named_buffers():
+        if training:
+            np.testing.assert_allclose(got.updates[key], buffer.numpy(), err_msg=key, **CLOSE)
