@@ -53,7 +53,7 @@ def _schedstat(machine: Machine, search: Search, path: str) -> None:
         ran, waited, _ = map(int, text.split())
         return {run.name: ran, wait.name: waited}
 
-    search.probe(Probe((run, wait), lambda: machine.value(path, both)))
+    search.probe(Probe((run, wait), lambda: machine.value(path, both), 20 * MS))
 
 
 def _table(machine: Machine, search: Search, path: str, table: Table, period_ns: int) -> None:

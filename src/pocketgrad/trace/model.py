@@ -65,7 +65,7 @@ class Channel:
     basis: Basis = Basis.MEASURED
     wraps_at: float | None = None  # a cumulative value starts again at 0 above this
     within: str = ""  # the channel whose value already contains this one: never add both
-    whole: bool = False  # stands for the whole board or phone
+    whole: bool = False  # the sum of a sampler's whole channels is the whole board or phone
     note: str = ""  # what a reader must know to use it rightly
 
     def __post_init__(self) -> None:
