@@ -1,0 +1,39 @@
+"""Every op, every sample, on every backend: through the planner, in a poisoned arena, what ``ref`` says.
+
+Adding an op adds no code here.
+"""
+
+from __future__ import annotations
+
+import pytest
+from tests.helpers.conformance import backward, check, forward, in_half
+
+from pocketgrad.backends.api import Backend
+from pocketgrad.base.dtypes import float32
+from pocketgrad.ir.core import Op
+from pocketgrad.ops import ALL
+
+EVERY = pytest.mark.parametrize("op", ALL, ids=lambda op: op.label())
+
+
+def _has_floats(op: type[Op]) -> bool:
+    return any(t.dtype is float32 for s in op.samples() for t in s.ins)
+
+
+@EVERY
+def test_every_sample_gives_what_its_op_means(op: type[Op], backend: Backend) -> None:
+    check(forward(list(op.samples())), backend)
+
+
+@pytest.mark.parametrize("op", [*filter(_has_floats, ALL)], ids=lambda op: op.label())
+def test_every_sample_stored_in_half_gives_what_its_op_means(
+    op: type[Op], backend: Backend
+) -> None:
+    check(forward(in_half(list(op.samples()))), backend)
+
+
+@pytest.mark.parametrize("op", [op for op in ALL if op.has_gradient], ids=lambda op: op.label())
+def test_gradients_of_every_sample_are_what_their_graph_means(
+    op: type[Op], backend: Backend
+) -> None:
+    check(backward(list(op.samples())), backend)
