@@ -109,7 +109,10 @@ class Session:
         """The bound plan of one kind of step; made at its first use."""
         key = (kind, inputs)
         if key not in self._bound:
-            self._bound[key] = self._bind(*self.plan(kind, inputs))
+            pair: tuple[Kind, ...] = ("accumulate", "apply")  # they take turns
+            together = pair if kind in pair else (kind,)
+            arena = max(self.plan(k, inputs)[0].arena_nbytes for k in together)
+            self._bound[key] = self._bind(*self.plan(kind, inputs), arena)
         return self._bound[key]
 
     def bound(self, kind: Kind, inputs: Inputs) -> bool:
@@ -118,7 +121,8 @@ class Session:
 
     def fetch(self, graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
         """The outputs of any graph over this state, run once."""
-        executable = self._bind(*plan_graph(graph, self.backend))
+        plan, lowered = plan_graph(graph, self.backend)
+        executable = self._bind(plan, lowered, plan.arena_nbytes)
         self._run(executable, feeds)
         return [self._read_from(executable, v.name) for v in graph.outputs]
 
@@ -158,7 +162,7 @@ class Session:
             found |= self.spec.packings[f"parameters.{i}"].unpack(flat)
         return found
 
-    def _bind(self, plan: Plan, lowered: Sequence[Lowered]) -> Executable:
+    def _bind(self, plan: Plan, lowered: Sequence[Lowered], arena_nbytes: int) -> Executable:
         shared = dict(self.memory)
         for value in plan.graph.inputs:
             if value.name in shared:
@@ -168,8 +172,8 @@ class Session:
                 self._inputs[key] = self._alloc(value.type.nbytes)
             shared[value.name] = self._inputs[key]
         if "arena" in plan.buffers:
-            if plan.arena_nbytes > self._arena[0]:
-                self._arena = (plan.arena_nbytes, self._alloc(plan.arena_nbytes))
+            if arena_nbytes > self._arena[0]:
+                self._arena = (arena_nbytes, self._alloc(arena_nbytes))
             shared["arena"] = self._arena[1]
         return Executable(plan, lowered, self.backend, shared=shared)
 
