@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil
+from math import ceil, prod
 
 from pocketgrad.base.dtypes import float32
 from pocketgrad.ir.core import Node, Op, TensorType, Value
@@ -108,7 +108,7 @@ def with_parts(
     first: Callable[[View], Launch], y: View, config: Config, device: DeviceInfo
 ) -> Rendered:
     """``first`` writes PARTS sums of y's shape one after the other; another launch adds them."""
-    parts, size = config["PARTS"], y.base.type.size
+    parts, size = config["PARTS"], prod(y.shape)
     scratch = Value(TensorType((parts, size), float32), "parts")
     partial = whole(scratch)
     width = power_below(min(size, device.vector_width))
