@@ -1,4 +1,4 @@
-"""The launches a GPU gets, run on the CPU runtimes: many small items, work-groups, sums in parts."""
+"""The launches a GPU gets, on the CPU runtimes: many small items, work-groups, sums in parts."""
 
 from __future__ import annotations
 
