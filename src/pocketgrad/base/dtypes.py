@@ -47,9 +47,7 @@ int64 = DType("int64", 8, "long", "long")
 uint8 = DType("uint8", 1, "uchar", "int")
 bool_ = DType("bool", 1, "uchar", "int")
 
-ALL: dict[str, DType] = {
-    d.name: d for d in (float16, float32, float64, int32, int64, uint8, bool_)
-}
+ALL: dict[str, DType] = {d.name: d for d in (float16, float32, float64, int32, int64, uint8, bool_)}
 
 
 def dtype_of(array: Array) -> DType:

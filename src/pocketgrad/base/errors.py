@@ -19,7 +19,7 @@ class DtypeError(PocketgradError):
 
 
 class GraphError(PocketgradError):
-    """A graph that breaks a rule of the IR; raised by the verifier, names the pass that broke it."""
+    """A graph that breaks a rule of the IR; the verifier names the pass that broke it."""
 
 
 class NoGradientError(PocketgradError):

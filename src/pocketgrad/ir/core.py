@@ -135,9 +135,7 @@ class Node:
     @property
     def cost(self) -> Cost:
         """The op's cost at these types."""
-        return self.op.cost(
-            tuple(v.type for v in self.inputs), tuple(v.type for v in self.outputs)
-        )
+        return self.op.cost(tuple(v.type for v in self.inputs), tuple(v.type for v in self.outputs))
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,7 +67,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Rendered:
-    """What a step becomes. ``scratch``: values that live only during it (the planner places them)."""
+    """What a step becomes. ``scratch``: values that live only during it, placed by the planner."""
 
     launches: tuple[Launch, ...]
     scratch: tuple[Value, ...] = ()
