@@ -44,7 +44,7 @@ settings.load_profile("tests")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--regen`` is what tools/regen calls, ``--device`` what tools/oclgrind does."""
+    """``--regen`` is what tools/regen calls; ``--device`` is for a device of one's own."""
     parser.addoption("--regen", action="store_true", help="rewrite the golden texts")
     parser.addoption("--device", metavar="SELECTOR", help="run tests of devices on this one alone")
 

@@ -11,8 +11,17 @@ PARAMS = [
 ]
 
 
-@pytest.fixture(params=PARAMS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each test that asks for a machine runs on all, or on the one named with --device."""
+    if "opencl" in metafunc.fixturenames:
+        chosen = metafunc.config.getoption("--device")
+        names = [pytest.param(chosen, marks=pytest.mark.device)] if chosen else PARAMS
+        metafunc.parametrize("opencl", names, indirect=True)
+
+
+@pytest.fixture
 def opencl(request: pytest.FixtureRequest) -> Machine:
     """An opened device of each runtime."""
-    require_runtime(request.param)
+    if request.param in RUNTIMES:
+        require_runtime(request.param)
     return machine(request.param)

@@ -142,11 +142,12 @@ def compute(on: Machine, step: Step, rendered: Rendered, feeds: Sequence[Array])
     """Run the launches; what the stored outputs are then, in order."""
     import pyopencl as cl
 
-    views = step.reads.values()
-    given = {view.base: (view, feed) for view, feed in zip(views, feeds, strict=True)}
+    given: dict[Value, list[tuple[View, Array]]] = {}
+    for view, feed in zip(step.reads.values(), feeds, strict=True):
+        given.setdefault(view.base, []).append((view, feed))
     written = [view.base for view in step.writes.values()]
     bases = dict.fromkeys((*given, *written, *rendered.scratch))
-    host = {v: laid_out(v, given.get(v), on.guarded) for v in bases}
+    host = {v: laid_out(v, given.get(v, []), on.guarded) for v in bases}
     buffers = {
         v: cl.Buffer(on.context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=h)
         for v, h in host.items()
@@ -164,21 +165,20 @@ def compute(on: Machine, step: Step, rendered: Rendered, feeds: Sequence[Array])
         if on.guarded:
             intact = back[:FRONT], back[FRONT + v.type.nbytes :]
             assert all((edge == CANARY).all() for edge in intact), f"wrote outside {v!r}"
-        if v in given:
+        if v in given and v not in written:
             assert (back == host[v]).all(), f"wrote into its input {v!r}"
         host[v] = back
     return [seen(host[v.base], v, front) for v in step.writes.values()]
 
 
-def laid_out(value: Value, given: tuple[View, Array] | None, guarded: bool) -> Array:
-    """The bytes of a base value: its numbers where the view puts them, else poison."""
+def laid_out(value: Value, given: list[tuple[View, Array]], guarded: bool) -> Array:
+    """The bytes of a base value: its numbers where views put them, else poison."""
     front, behind = (FRONT, BEHIND) if guarded else (0, 0)
     # No buffer is empty: OpenCL has none.
     flat = np.full(max(1, front + value.type.nbytes + behind), CANARY, np.uint8)
     body = flat[front : front + value.type.nbytes].view(value.dtype.numpy)
     body[:] = np.nan if value.dtype.is_float else POISON
-    if given is not None:
-        view, array = given
+    for view, array in given:
         _strided(body, view)[...] = array
     return flat
 
