@@ -61,7 +61,7 @@ def _read(machine: Machine) -> Mapping[str, float | str]:
     rows = [line.split(", ") for line in machine.run(COMMAND).strip().splitlines()]
     if not rows or any(len(row) != len(FIELDS) + 2 for row in rows):
         raise UnreadableError(f"{SOURCE} answered {rows[:1]}, not {len(FIELDS) + 2} fields")
-    labels = distinct([(row[1], row[0]) for row in rows])
+    labels = distinct([(row[1].replace("/", "-"), row[0]) for row in rows])
     found: dict[str, float | str] = {}
     for label, row in zip(labels, rows, strict=True):
         for (name, _, _, factor), text in zip(FIELDS.values(), row[2:], strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pocketgrad.telemetry.api import MS, Found, Probe, Search
-from pocketgrad.telemetry.machine import Machine
+from pocketgrad.telemetry.machine import Machine, UnreadableError
 from pocketgrad.trace.model import Basis, Channel, Kind
 
 PLACES = (  # Pi 5, Pi 4
@@ -27,12 +27,16 @@ def find(machine: Machine) -> Found:
     def read() -> Mapping[str, float]:
         return machine.value(path, runtimes)
 
-    if search.readable("gpu_v3d", read):
-        channels = tuple(
-            Channel(name, "time", Kind.CUMULATIVE, f"gpu queue {name[8:]}", path, Basis.COUNTER)
-            for name in read()
-        )
-        search.probe(Probe(channels, read, PERIOD_NS))
+    try:
+        names = list(read())
+    except UnreadableError as error:
+        search.missing(search.sampler, str(error))
+        return search.found("")
+    channels = tuple(
+        Channel(name, "time", Kind.CUMULATIVE, f"gpu queue {name[8:]}", path, Basis.COUNTER)
+        for name in names
+    )
+    search.probe(Probe(channels, read, PERIOD_NS))
     return search.found("")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pocketgrad.telemetry.api import MS, Found, Search, distinct
 from pocketgrad.telemetry.machine import Machine
 from pocketgrad.telemetry.parse import scaled
+from pocketgrad.telemetry.pci import bus_address
 from pocketgrad.trace.model import Basis, Channel, Kind
 
 ROOT = "/sys/class/hwmon"
@@ -27,7 +28,10 @@ def find(machine: Machine) -> Found:
     """All inputs of all chips that are known by a name."""
     search = Search("hwmon")
     places = machine.names(ROOT, r"hwmon\d+")
-    labels = [(machine.get(f"{ROOT}/{place}/name") or "unnamed", place) for place in places]
+    labels = [
+        (machine.get(f"{ROOT}/{place}/name") or "unnamed", bus_address(machine, f"{ROOT}/{place}"))
+        for place in places
+    ]
     for place, chip, (kind, _) in zip(places, distinct(labels), labels, strict=True):
         if kind not in ELSEWHERE:
             _chip(machine, search, f"{ROOT}/{place}", chip)

@@ -1,4 +1,4 @@
-"""Graphics cards under /sys/class/drm by their place on the bus, which a boot does not change."""
+"""Places on the bus, which a boot does not change, and the graphics cards at them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,18 @@ class Card:
     slot: str
 
 
+def bus_address(machine: Machine, folder: str) -> str:
+    """The place on the bus of what a class folder stands for, or else the folder's name."""
+    about = dict(fields(machine.get(f"{folder}/device/uevent") or "", "="))
+    stated = about.get("PCI_SLOT_NAME") or machine.get(f"{folder}/device/address")
+    return stated or folder.rsplit("/", 1)[-1]
+
+
 def cards(machine: Machine, vendor: str) -> list[Card]:
     """The cards of one vendor (its PCI number), by place."""
     found = []
     for name in machine.names(DRM, r"card\d+"):
         folder = f"{DRM}/{name}"
         if machine.get(f"{folder}/device/vendor") == vendor:
-            about = dict(fields(machine.get(f"{folder}/device/uevent") or "", "="))
-            found.append(Card(folder, about.get("PCI_SLOT_NAME", name)))
+            found.append(Card(folder, bus_address(machine, folder)))
     return sorted(found, key=lambda card: card.slot)

@@ -55,11 +55,13 @@ def _rails(machine: Machine, search: Search) -> None:
             raise UnreadableError(f"{source} lists no rail; only the Pi 5 measures current")
         return {SUM: sum(watts.values())} | {f"{SUM}/{rail}": w for rail, w in watts.items()}
 
-    if not search.readable(SUM, read):
+    try:
+        names = [name for name in read() if name != SUM]
+    except UnreadableError as error:
+        search.missing(SUM, str(error))
         return
     note = "sum of the rails of the PMIC, below wall power"
     total = Channel(SUM, "power", Kind.GAUGE, "board", source, whole=True, note=note)
-    names = [name for name in read() if name != SUM]
     parts = (
         Channel(name, "power", Kind.GAUGE, f"rail {name.rsplit('/', 1)[-1]}", source, within=SUM)
         for name in names
@@ -94,10 +96,9 @@ def _flags(machine: Machine, search: Search) -> None:
 
     def read() -> Mapping[str, float]:
         answer = machine.run(command).strip()
-        try:
-            bits = int(answer.removeprefix("throttled="), 16)
-        except ValueError:
-            raise UnreadableError(f"{source} answered '{answer[:40]}'") from None
+        if not re.fullmatch(r"throttled=0x[0-9a-fA-F]{1,8}", answer):
+            raise UnreadableError(f"{source} answered '{answer[:40]}'")
+        bits = int(answer.removeprefix("throttled="), 16)
         return {f"raspberry_pi/{flag}": float(bits >> bit & 1) for bit, flag in FLAGS.items()}
 
     search.probe(Probe(channels, read, 500 * MS, LANE))
