@@ -32,10 +32,10 @@ class Bottleneck(nn.Module):
         return F.relu(y + (self.downsample(x) if hasattr(self, "downsample") else x))
 
 
-class ResNet50(nn.Module):
+class ResNet(nn.Module):
     """With the 3×3 stem of small images."""
 
-    def __init__(self, base, classes):
+    def __init__(self, depths, base, classes):
         super().__init__()
         self.conv1 = nn.Conv2d(3, base, 3, 1, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(base)
@@ -46,10 +46,10 @@ class ResNet50(nn.Module):
                 first, *(Bottleneck(planes * 4, planes, 1) for _ in range(blocks - 1))
             )
 
-        self.layer1 = stage(base, base, 3, 1)
-        self.layer2 = stage(base * 4, base * 2, 4, 2)
-        self.layer3 = stage(base * 8, base * 4, 6, 2)
-        self.layer4 = stage(base * 16, base * 8, 3, 2)
+        self.layer1 = stage(base, base, depths[0], 1)
+        self.layer2 = stage(base * 4, base * 2, depths[1], 2)
+        self.layer3 = stage(base * 8, base * 4, depths[2], 2)
+        self.layer4 = stage(base * 16, base * 8, depths[3], 2)
         self.fc = nn.Linear(base * 32, classes)
 
     def forward(self, x):
@@ -112,20 +112,24 @@ class Fire(nn.Module):
         return torch.cat([self.expand1x1(x).relu(), self.expand3x3(x).relu()], 1)
 
 
-class SqueezeNet11(nn.Module):
+class SqueezeNet(nn.Module):
     """At an eighth of the width, for images of 32×32."""
 
-    def __init__(self, classes):
+    def __init__(self, version, classes):
         super().__init__()
 
         def pool():
             return nn.MaxPool2d(3, 2, ceil_mode=True)
 
+        early = version == "1.1"
         self.features = nn.Sequential(
-            nn.Conv2d(3, 8, 3, 1, 1), nn.ReLU(), pool(),
-            Fire(8, 2, 8), Fire(16, 2, 8), pool(),
-            Fire(16, 4, 16), Fire(32, 4, 16), pool(),
-            Fire(32, 6, 24), Fire(48, 6, 24), Fire(48, 8, 32), Fire(64, 8, 32),
+            *((nn.Conv2d(3, 8, 3, 1, 1),) if early else (nn.Conv2d(3, 12, 7, 1, 3),)),
+            nn.ReLU(), pool(),
+            Fire(8 if early else 12, 2, 8), Fire(16, 2, 8), *([pool()] if early else []),
+            Fire(16, 4, 16), *([] if early else [pool()]),
+            Fire(32, 4, 16), *([pool()] if early else []),
+            Fire(32, 6, 24), Fire(48, 6, 24), Fire(48, 8, 32), *([] if early else [pool()]),
+            Fire(64, 8, 32),
         )  # fmt: skip
         self.classifier = nn.Sequential(nn.Identity(), nn.Conv2d(64, classes, 1), nn.ReLU())
 
