@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.helpers.describe import outcome
-from tests.zoo.small import CLASSES, TOKENS, batch, small
+from tests.zoo.small import CLASSES, TOKENS, batch, small, without_dropout
 
 from pocketgrad import zoo
-from pocketgrad.nn.dropout import Dropout
 
 torch = pytest.importorskip("torch")
 from tests.peer import torch_chains as chains  # noqa: E402  # needs torch
@@ -56,15 +55,8 @@ MODELS: dict[str, Callable[[], Any]] = {
     "vgg19": lambda: chains.vgg(2, 2, 4, 4, 4, classes=CLASSES),
     "xception": lambda: chains.Xception(CLASSES),
 }
-CLOSE: dict[str, Any] = {
-    "rtol": 1e-5,
-    "atol": 1e-7,
-}  # constants of formulas such as eps are float32 in ours
-UNTRAINED = {
-    "bert-base",
-    "bert-tiny",
-    "seq2seq",
-}  # compared in use: their dropout cannot be drawn alike
+# Constants of formulas such as eps are float32 in ours.
+CLOSE: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-7}
 
 
 def test_no_model_is_left_out():
@@ -77,19 +69,15 @@ def test_no_model_is_left_out():
     [pytest.param(n, marks=[pytest.mark.slow] if n == "densenet100" else []) for n in MODELS],
 )
 def test_a_model_agrees_with_the_same_one_in_pytorch(name):
-    net, peer = small(name).initialise(3), MODELS[name]().double()
-    for part in net.modules():
-        if isinstance(part, Dropout):
-            part.p = 0.0
+    net, peer = without_dropout(small(name)).initialise(3), MODELS[name]().double()
     arrays = {n: torch.from_numpy(a) for n, a in net.state_dict().items()}
     peer.load_state_dict({n: a.double() if a.is_floating_point() else a for n, a in arrays.items()})
-    training = name not in UNTRAINED
 
     inputs = batch(name)
-    got = outcome(net, *inputs, training=training)
+    got = outcome(net, *inputs)
     tensors = [torch.from_numpy(a) for a in inputs]
     tensors = [t.double().requires_grad_() if t.is_floating_point() else t for t in tensors]
-    found = peer.train(training)(*tensors)
+    found = peer(*tensors)
     outputs = found if isinstance(found, tuple) else (found,)
     assert len(outputs) == len(got.outputs)
     for ours, output in zip(got.outputs, outputs, strict=True):
@@ -106,5 +94,4 @@ def test_a_model_agrees_with_the_same_one_in_pytorch(name):
             got.gradients[key] / scale, gradient / scale, err_msg=key, **CLOSE
         )
     for key, buffer in peer.named_buffers():
-        if training:
-            np.testing.assert_allclose(got.updates[key], buffer.numpy(), err_msg=key, **CLOSE)
+        np.testing.assert_allclose(got.updates[key], buffer.numpy(), err_msg=key, **CLOSE)

@@ -13,7 +13,7 @@ from pocketgrad.ir.core import TensorType, Value
 from pocketgrad.nn import init
 from pocketgrad.nn.activation import GELU
 from pocketgrad.nn.containers import ModuleList
-from pocketgrad.nn.dropout import Dropout, dropped
+from pocketgrad.nn.dropout import Dropout
 from pocketgrad.nn.layers import Embedding, Linear
 from pocketgrad.nn.module import Module
 from pocketgrad.nn.norm import LayerNorm
@@ -36,13 +36,13 @@ EPS, DROP = 1e-12, 0.1
 class Embeddings(Module):
     """The sum of three tables, normalised."""
 
-    def __init__(self, vocabulary: int, size: int) -> None:
+    def __init__(self, vocabulary: int, size: int, drop: float) -> None:
         super().__init__()
         self.word_embeddings = Embedding(vocabulary, size, padding_idx=0)
         self.position_embeddings = Embedding(POSITIONS, size)
         self.token_type_embeddings = Embedding(SEGMENTS, size)
         self.LayerNorm = LayerNorm(size, EPS)
-        self.dropout = Dropout(DROP)
+        self.dropout = Dropout(drop)
 
     def forward(self, tokens: Value, segments: Value) -> Value:
         x = add(self.word_embeddings(tokens), self.token_type_embeddings(segments))
@@ -54,11 +54,12 @@ class Embeddings(Module):
 class SelfAttention(Module):
     """Every position looks at all that are present."""
 
-    def __init__(self, size: int, heads: int) -> None:
+    def __init__(self, size: int, heads: int, drop: float) -> None:
         super().__init__()
         if size % heads:
             raise SettingError(f"{heads} heads do not divide a width of {size}")
         self.query, self.key, self.value = (Linear(size, size) for _ in range(3))
+        self.dropout = Dropout(drop)
         self.heads = heads
 
     def forward(self, x: Value, present: Value | None) -> Value:
@@ -68,19 +69,18 @@ class SelfAttention(Module):
             transpose(reshape(part(x), split), (0, 2, 1, 3))
             for part in (self.query, self.key, self.value)
         )
-        drop = (lambda shares: dropped(shares, DROP)) if self.training else None
-        mixed = scaled_dot_product_attention(q, k, v, mask=present, drop=drop)
+        mixed = scaled_dot_product_attention(q, k, v, mask=present, drop=self.dropout)
         return reshape(transpose(mixed, (0, 2, 1, 3)), x.shape)
 
 
 class Closing(Module):
     """A linear layer, and a norm of its output and the block's input."""
 
-    def __init__(self, channels: int, size: int) -> None:
+    def __init__(self, channels: int, size: int, drop: float) -> None:
         super().__init__()
         self.dense = Linear(channels, size)
         self.LayerNorm = LayerNorm(size, EPS)
-        self.dropout = Dropout(DROP)
+        self.dropout = Dropout(drop)
 
     def forward(self, x: Value, shortcut: Value) -> Value:
         out: Value = self.LayerNorm(add(self.dropout(self.dense(x)), shortcut))
@@ -90,10 +90,10 @@ class Closing(Module):
 class Attention(Module):
     """Attention and its closing."""
 
-    def __init__(self, size: int, heads: int) -> None:
+    def __init__(self, size: int, heads: int, drop: float) -> None:
         super().__init__()
-        self.add_module("self", SelfAttention(size, heads))
-        self.output = Closing(size, size)
+        self.add_module("self", SelfAttention(size, heads, drop))
+        self.output = Closing(size, size, drop)
 
     def forward(self, x: Value, present: Value | None) -> Value:
         out: Value = self.output(self.self(x, present), x)
@@ -116,11 +116,11 @@ class Widening(Module):
 class Layer(Module):
     """Attention, then two linear layers at every position."""
 
-    def __init__(self, size: int, heads: int) -> None:
+    def __init__(self, size: int, heads: int, drop: float) -> None:
         super().__init__()
-        self.attention = Attention(size, heads)
+        self.attention = Attention(size, heads, drop)
         self.intermediate = Widening(size)
-        self.output = Closing(4 * size, size)
+        self.output = Closing(4 * size, size, drop)
 
     def forward(self, x: Value, present: Value | None) -> Value:
         x = self.attention(x, present)
@@ -131,9 +131,9 @@ class Layer(Module):
 class Encoder(Module):
     """Layers one after the other."""
 
-    def __init__(self, depth: int, size: int, heads: int) -> None:
+    def __init__(self, depth: int, size: int, heads: int, drop: float) -> None:
         super().__init__()
-        self.layer = ModuleList(Layer(size, heads) for _ in range(depth))
+        self.layer = ModuleList(Layer(size, heads, drop) for _ in range(depth))
 
     def forward(self, x: Value, present: Value | None) -> Value:
         for layer in self.layer:
@@ -144,10 +144,10 @@ class Encoder(Module):
 class Bert(Module):
     """Embeddings and encoder."""
 
-    def __init__(self, depth: int, size: int, heads: int, vocabulary: int) -> None:
+    def __init__(self, depth: int, size: int, heads: int, vocabulary: int, drop: float) -> None:
         super().__init__()
-        self.embeddings = Embeddings(vocabulary, size)
-        self.encoder = Encoder(depth, size, heads)
+        self.embeddings = Embeddings(vocabulary, size, drop)
+        self.encoder = Encoder(depth, size, heads, drop)
 
     def forward(self, tokens: Value, segments: Value, mask: Value | None) -> Value:
         n, length = tokens.shape
@@ -159,9 +159,9 @@ class Bert(Module):
 class BertForQuestionAnswering(Module):
     """BERT and one linear layer to two scores per position."""
 
-    def __init__(self, depth: int, size: int, heads: int, vocabulary: int = VOCABULARY) -> None:
+    def __init__(self, depth: int, size: int, heads: int, vocabulary: int, drop: float) -> None:
         super().__init__()
-        self.bert = Bert(depth, size, heads, vocabulary)
+        self.bert = Bert(depth, size, heads, vocabulary, drop)
         self.qa_outputs = Linear(size, 2)
         for part in self.modules():
             if isinstance(part, Linear | Embedding):
@@ -175,12 +175,16 @@ class BertForQuestionAnswering(Module):
 
 
 @register("bert-base", paper=PAPER, input=INPUTS, classes=0, params=108_893_186, domain="language")
-def bert_base(width: float = 1.0, vocabulary: int = VOCABULARY) -> BertForQuestionAnswering:
+def bert_base(
+    width: float = 1.0, vocabulary: int = VOCABULARY, drop: float = DROP
+) -> BertForQuestionAnswering:
     """Twelve layers of 768 with twelve heads; without the pooler, which this head does not read."""
-    return BertForQuestionAnswering(12, scaled(768, width, 12), 12, vocabulary)
+    return BertForQuestionAnswering(12, scaled(768, width, 12), 12, vocabulary, drop)
 
 
 @register("bert-tiny", paper=TINY, input=INPUTS, classes=0, params=4_369_666, domain="language")
-def bert_tiny(width: float = 1.0, vocabulary: int = VOCABULARY) -> BertForQuestionAnswering:
+def bert_tiny(
+    width: float = 1.0, vocabulary: int = VOCABULARY, drop: float = DROP
+) -> BertForQuestionAnswering:
     """Two layers of 128 with two heads."""
-    return BertForQuestionAnswering(2, scaled(128, width, 2), 2, vocabulary)
+    return BertForQuestionAnswering(2, scaled(128, width, 2), 2, vocabulary, drop)

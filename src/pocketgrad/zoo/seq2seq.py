@@ -41,9 +41,7 @@ class Seq2Seq(Module):
     For decoding a token at a time call ``encode`` once and ``decode`` with the state it gave.
     """
 
-    def __init__(
-        self, source: int, target: int, size: int, layers: int = 2, drop: float = 0.2
-    ) -> None:
+    def __init__(self, source: int, target: int, size: int, layers: int, drop: float) -> None:
         super().__init__()
         self.source_embedding = Embedding(source, size, padding_idx=PADDING)
         self.target_embedding = Embedding(target, size, padding_idx=PADDING)
@@ -82,6 +80,12 @@ class Seq2Seq(Module):
     "seq2seq", paper=PAPER, input=(STEPS, STEPS), classes=7709, params=25_887_232,
     domain="language",
 )  # fmt: skip
-def seq2seq(classes: int = 7709, source: int = 17191, width: float = 1.0) -> Seq2Seq:
+def seq2seq(
+    classes: int = 7709,
+    source: int = 17191,
+    width: float = 1.0,
+    layers: int = 2,
+    drop: float = 0.2,
+) -> Seq2Seq:
     """Two layers of 512; ``classes`` and ``source`` are the sizes of the vocabularies."""
-    return Seq2Seq(source, classes, scaled(512, width))
+    return Seq2Seq(source, classes, scaled(512, width), layers, drop)
