@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import pytest
+from tests.kernels.harness import Machine, check_step, drawn, step_of
 
 from pocketgrad.base.dtypes import float16, float32
 from pocketgrad.ir.core import Sample, TensorType, Value
 from pocketgrad.kernels.conv import ConvKernel
 from pocketgrad.kernels.conv_grad import ConvGradWeightKernel
 from pocketgrad.kernels.spec import DeviceInfo, Kernel
-from pocketgrad.ops.conv import Conv, Conv2d, Conv2dGradInput, Conv2dGradWeight
+from pocketgrad.ops.conv import Conv, Conv2d, Conv2dGradInput, Conv2dGradWeight, pair_of
 from pocketgrad.plan.plan import Step
 from pocketgrad.plan.views import View
-from tests.kernels.harness import Machine, check_step, drawn, step_of
 
 CONV, GRAD_WEIGHT = ConvKernel(), ConvGradWeightKernel()
 OPS = (Conv2d, Conv2dGradInput, Conv2dGradWeight)
@@ -29,13 +30,13 @@ def family(op: object) -> Kernel:
 def three(
     x: tuple[int, ...],
     w: tuple[int, ...],
-    stride: int = 1,
+    stride: int | tuple[int, int] = 1,
     padding: tuple[int, int, int, int] = (0, 0, 0, 0),
-    dilation: int = 1,
+    dilation: int | tuple[int, int] = 1,
     groups: int = 1,
 ) -> Iterator[Sample]:
     """The convolution and its two gradients."""
-    op = Conv2d((stride, stride), padding, (dilation, dilation), groups)
+    op = Conv2d(pair_of(stride), padding, pair_of(dilation), groups)
     xt, wt = TensorType(x), TensorType(w)
     (yt,) = op.infer(xt, wt)
     yield Sample(op, (xt, wt))
@@ -62,15 +63,21 @@ def test_every_sample_of_the_ops_agrees_with_its_meaning(opencl: Machine, sample
     check(opencl, sample, step_of(sample))
 
 
-LAYERS = {
+LAYERS: dict[str, tuple[Any, ...]] = {
     "same, rows of 7": ((3, 5, 7, 7), (9, 5, 3, 3), 1, (1, 1, 1, 1)),
     "same, rows of 20": ((2, 4, 6, 20), (5, 4, 3, 3), 1, (1, 1, 1, 1)),
     "LeNet's second": ((2, 6, 14, 14), (16, 6, 5, 5)),
     "a stride of two": ((2, 3, 17, 35), (10, 3, 3, 3), 2, (1, 1, 1, 1)),
     "a stride of two, one tap": ((2, 5, 8, 34), (6, 5, 1, 1), 2),
-    "a stride larger than the kernel": ((1, 3, 13, 40), (5, 3, 2, 2), 3),
+    "a stride larger than the kernel": ((1, 3, 13, 40), (5, 3, 2, 2), (1, 3)),
     "a stride and a dilation": ((1, 2, 19, 41), (3, 2, 3, 3), 2, (2, 3, 1, 4), 2),
-    "a stride and a dilation with a divisor": ((1, 2, 30, 41), (3, 2, 3, 3), 4, (2, 3, 1, 4), 2),
+    "a stride and a dilation with a divisor": (
+        (1, 2, 10, 41),
+        (3, 2, 3, 3),
+        (1, 4),
+        (2, 3, 1, 4),
+        (1, 6),
+    ),
     "depthwise": ((2, 5, 9, 18), (5, 1, 3, 3), 1, (1, 1, 1, 1), 1, 5),
     "depthwise with a stride": ((2, 5, 9, 37), (5, 1, 3, 3), 2, (1, 1, 1, 1), 1, 5),
     "one long row": ((2, 3, 1, 50), (4, 3, 1, 5), 1, (0, 2, 0, 2)),
@@ -81,7 +88,7 @@ LAYERS = {
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_agree_in_several_configurations(opencl: Machine, name: str) -> None:
     for sample in three(*LAYERS[name]):
-        check(opencl, sample, step_of(sample), extra=3)
+        check(opencl, sample, step_of(sample), extra=1)
 
 
 def test_half_precision_is_stored_and_floats_are_summed(opencl: Machine) -> None:
@@ -126,7 +133,7 @@ def test_scattered_operands_are_left_to_a_copy() -> None:
 GPU = DeviceInfo("a GPU", "someone", "gpu", 40, 256, 32768, 128, 1 << 30, 4)
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", ["same, rows of 7", "a stride of two", "depthwise"])
 def test_what_suits_a_gpu_is_right_on_a_cpu_too(opencl: Machine, name: str) -> None:
     on = replace(opencl, info=GPU)
     for sample in three(*LAYERS[name]):
