@@ -97,7 +97,7 @@ def test_every_command_is_a_module_of_its_name(name: str) -> None:
 
 def test_every_module_with_a_name_is_in_the_list_of_commands() -> None:
     folder = Path(__main__.__file__).parent
-    texts = {path.stem: path.read_text() for path in folder.glob("*.py")}
+    texts = {path.stem.replace("_", "-"): path.read_text() for path in folder.glob("*.py")}
     assert {stem for stem, text in texts.items() if "\nNAME = " in text} == set(COMMANDS)
 
 

@@ -57,7 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
-        module = importlib.import_module(f"pocketgrad.cli.{name}")
+        module = importlib.import_module(f"pocketgrad.cli.{name.replace('-', '_')}")
         command = cast(Command, module)  # a module is checked against the protocol by a test
         child = commands.add_parser(
             command.NAME,

@@ -150,7 +150,7 @@ def save(recording: Recording, folder: Path) -> None:
 def parse_tree(text: str, name: str = "tree") -> dict[str, str | OSError]:
     r"""Lines of 'path = content' (\n and \t escaped) or 'path ! EACCES'; '#' starts a comment."""
     tree: dict[str, str | OSError] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip() or line.startswith("#"):
             continue
         path, is_content, content = line.partition(" =")
