@@ -24,6 +24,15 @@ FORMAT = "pocketgrad-checkpoint-1"
 KEPT = 2
 _STEM, _END = "checkpoint-", ".safetensors"
 _TEMPORARY = ".unfinished"
+_DTYPES = {
+    "float64": "F64",
+    "float32": "F32",
+    "float16": "F16",
+    "int64": "I64",
+    "int32": "I32",
+    "uint8": "U8",
+    "bool": "BOOL",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,13 +98,27 @@ def number(path: Path) -> int:
 
 def encode(arrays: Mapping[str, Array], about: Mapping[str, Any]) -> bytes:
     """The bytes of a checkpoint."""
-    from safetensors.numpy import save as to_bytes
-
     text = json.dumps(about, sort_keys=True)
     metadata = {"format": FORMAT, "about": text, "sha256": _digest(text, arrays)}
-    dense = {name: np.ascontiguousarray(a).reshape(a.shape) for name, a in arrays.items()}
-    data: bytes = to_bytes(dense, metadata)
-    return data
+    return to_safetensors(arrays, metadata)
+
+
+def to_safetensors(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> bytes:
+    """The bytes of a safetensors file; equal contents give equal bytes."""
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    parts, at = [], 0
+    for name in sorted(arrays, key=lambda n: (-arrays[n].itemsize, n)):  # keeps all aligned
+        array = arrays[name]
+        header[name] = {
+            "dtype": _DTYPES[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [at, at + array.nbytes],
+        }
+        parts.append(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
+        at += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([len(text).to_bytes(8, "little"), text, *parts])
 
 
 def load(path: Path) -> Saved:

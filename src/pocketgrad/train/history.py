@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
@@ -63,6 +63,6 @@ class History:
         return [asdict(epoch) for epoch in self.epochs]
 
     @staticmethod
-    def from_json(epochs: list[Mapping[str, Any]]) -> History:
+    def from_json(epochs: Sequence[Mapping[str, Any]]) -> History:
         """What ``to_json`` gave."""
         return History(tuple(Epoch(**epoch) for epoch in epochs))

@@ -70,14 +70,11 @@ def save_weights(
     path: Path, model: Module, mean: tuple[float, ...], std: tuple[float, ...]
 ) -> None:
     """Weights under PyTorch's names, with how samples are normalised in the metadata."""
-    from safetensors.numpy import save as to_bytes
-
-    arrays = {n: np.ascontiguousarray(a).reshape(a.shape) for n, a in model.state_dict().items()}
     numbers = (" ".join(map(repr, values)) for values in (mean, std))
     metadata = {"format": "pt", **dict(zip(_NORMALISATION, numbers, strict=True))}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        checkpoint.write_whole(path, to_bytes(arrays, metadata))
+        checkpoint.write_whole(path, checkpoint.to_safetensors(model.state_dict(), metadata))
     except OSError as error:
         raise CheckpointError(
             f"cannot save '{path}': {error.strerror or error}; choose another place, "
