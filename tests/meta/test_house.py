@@ -68,6 +68,7 @@ PLANTED = [
     ("passes/planted.py", LINE.format("passes.autodiff"), "A pass never imports a pass"),
     ("backends/null.py", LINE.format("backends.opencl"), "A backend never imports a backend"),
     ("data/planted.py", LINE.format("ops"), "Data sets depend on base only"),
+    ("telemetry/planted.py", LINE.format("ops"), "Samplers depend on trace and base only"),
 ]
 
 

@@ -54,7 +54,8 @@ class Poller:
         self._recorder, self._clock = recorder, clock
         self.healths = tuple(Health(probe) for probe in probes)
         self._periods = [max(period_ns, probe.period_ns) for probe in probes]
-        self._due = [0] * len(probes)
+        self._due: list[int | None] = [None] * len(probes)
+        self._start: int | None = None
         self._seen: dict[str, tuple[int, float]] = {}  # the last value, and when it was last read
         self._kept: dict[str, int] = {}  # when the last stored sample was taken
         for probe in probes:
@@ -62,23 +63,26 @@ class Poller:
                 recorder.declare(channel)
 
     def poll(self) -> int:
-        """Read what is due; when the next one will be."""
+        """Read what is due; when the next one will be.
+
+        All periods count from one start, so that probes fall due together and wake us once.
+        """
+        now = self._clock()
+        if self._start is None:
+            self._start = now
         for index, health in enumerate(self.healths):
-            start = self._clock()
-            due = self._due[index]
-            if start < due:
+            due, period = self._due[index], self._periods[index]
+            if due is not None and now < due:
                 continue
-            period = self._periods[index]
-            missed = due and (start - due) // period
-            health.late += bool(missed)
-            self._due[index] = due + (missed + 1) * period if due else start + period
-            self._read(health, start)
-        return min(self._due, default=0)
+            health.late += due is not None and now - due >= period
+            self._due[index] = self._start + ((now - self._start) // period + 1) * period
+            self._read(health)
+        return min((due for due in self._due if due is not None), default=now)
 
     def poll_all(self) -> None:
         """Read everything, due or not: the last reading of a run."""
         for health in self.healths:
-            self._read(health, self._clock())
+            self._read(health)
 
     def finish(self) -> None:
         """Store when each unchanged value was last seen: a series ends there, not at its change."""
@@ -86,7 +90,8 @@ class Poller:
             if t_ns > self._kept[name]:
                 self._keep(name, t_ns, value)
 
-    def _read(self, health: Health, start: int) -> None:
+    def _read(self, health: Health) -> None:
+        start = self._clock()
         try:
             values = health.probe.read()
         except UnreadableError as error:

@@ -36,7 +36,7 @@ def find(machine: Machine) -> Found:
     _schedstat(machine, search, f"{folder}/schedstat")
     _table(machine, search, f"{folder}/status", STATUS, 250 * MS)
     # Holds the lock of the address space for as long as there are mappings: rarely.
-    _table(machine, search, f"{folder}/smaps_rollup", ROLLUP, 1000 * MS)
+    _table(machine, search, f"{folder}/smaps_rollup", ROLLUP, 5000 * MS)
     return search.found("")
 
 
@@ -53,7 +53,7 @@ def _schedstat(machine: Machine, search: Search, path: str) -> None:
         ran, waited, _ = map(int, text.split())
         return {run.name: ran, wait.name: waited}
 
-    search.probe(Probe((run, wait), lambda: machine.value(path, both), 20 * MS))
+    search.probe(Probe((run, wait), lambda: machine.value(path, both), 50 * MS))
 
 
 def _table(machine: Machine, search: Search, path: str, table: Table, period_ns: int) -> None:
