@@ -79,6 +79,10 @@ class ReferenceProgram:
         ]
 
     def run(self) -> None:
+        with np.errstate(all="ignore"):  # infinities and NaN are results, as on any device
+            self._run()
+
+    def _run(self) -> None:
         for step, reads, writes in self._steps:
             known = {v: np.array(a, order="C") for v, a in reads.items()}
             for node in step.nodes:

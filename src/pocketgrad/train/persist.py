@@ -48,7 +48,7 @@ def differences(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         if a == b:
             continue
         if isinstance(a, dict) and isinstance(b, dict):
-            name = next(n for n in dict.fromkeys((*a, *b)) if a.get(n) != b.get(n))
+            name = next(n for n in dict.fromkeys((*b, *a)) if a.get(n) != b.get(n))
             what, a, b = f"{key} '{name}'", a.get(name, "absent"), b.get(name, "absent")
         elif isinstance(a, list) and isinstance(b, list):
             a, b = next(p for p in itertools.zip_longest(a, b, fillvalue="absent") if p[0] != p[1])
