@@ -139,18 +139,17 @@ class PoolGrad(Kernel):
         return is_rows(gx) and (not has_index or step.reads[node.inputs[0]].dense)
 
     def fits(self, step: Step, config: Config, device: DeviceInfo) -> bool:
-        node, geo, ct, gx = _backward(step)
+        _, geo, ct, gx = _backward(step)
         if config["WGS"] > device.max_work_group:
             return False
         if config["OWN"]:
-            owned = len(node.inputs) == 2 and gx.base.dtype is not float16
-            return owned and config["SPAN"] == 0
+            return gx.base.dtype is not float16 and config["SPAN"] == 0
         return config["VW"] <= max(1, _grad_lanes(geo, ct))
 
     def defaults(self, step: Step, device: DeviceInfo) -> Config:
-        node, geo, ct, gx = _backward(step)
+        _, geo, ct, gx = _backward(step)
         lanes = _grad_lanes(geo, ct)
-        owned = len(node.inputs) == 2 and gx.base.dtype is not float16 and planes_of(gx) >= 8
+        owned = gx.base.dtype is not float16 and planes_of(gx) >= 8 and geo.taps > 1
         if owned and lanes == 1 and device.kind == "cpu":
             return {"OWN": 1, **_work(geo, gx, True).defaults(16, device)}
         return {"OWN": 0, **_work(geo, gx, False).defaults(lanes, device)}
@@ -168,6 +167,7 @@ class PoolGrad(Kernel):
             "H": geo.rows.size,
             "C": gx.shape[1],
             "PAIRS": int(_is_pairs(geo) and is_rows(ct) and config["VW"] >= 4),
+            "SLIDE": int(_is_slide(geo) and is_rows(ct) and config["VW"] >= 2),
             "SAME": int(_is_same(geo) and not has_index),
         }
         macros |= _strides("C", ct) | _strides("G", gx)
@@ -195,16 +195,28 @@ def _is_pairs(geo: Geometry) -> bool:
     return geo.stride_w == geo.taps_w == 2 and geo.columns.step == 1
 
 
+def _is_slide(geo: Geometry) -> bool:
+    return geo.stride_w == 1 and geo.columns.count > 1
+
+
 def _is_same(geo: Geometry) -> bool:
-    return (
-        geo.columns.count == 1 and geo.columns.step == 1 and seen(geo.columns) == geo.columns.size
-    )
+    columns = geo.columns
+    return columns.count == 1 and columns.step == 1 and seen(columns) == columns.size
+
+
+def _inner(geo: Geometry) -> tuple[int, int]:
+    """Columns of gx that only whole windows read."""
+    first, end = geo.inner
+    start, reach = geo.columns.start(0), (geo.taps_w - 1) * geo.columns.step
+    if _is_pairs(geo):
+        return 2 * first + start, 2 * end + start
+    return first + start + reach, end + start
 
 
 def _grad_lanes(geo: Geometry, ct: View) -> int:
-    if _is_pairs(geo) and is_rows(ct):
-        first, end = geo.inner
-        return 2 * (end - first)
+    if (_is_pairs(geo) or _is_slide(geo)) and is_rows(ct):
+        first, end = _inner(geo)
+        return max(1, end - first)
     # PoCL 3.1's compiler crashes on vstore_half8 and wider of one number in all lanes.
     most = 4 if ct.base.dtype is float16 else 16
     return min(most, geo.columns.size) if _is_same(geo) else 1
@@ -218,8 +230,9 @@ def _readers(geo: Geometry, vw: int) -> dict[str, object]:
     if geo.positions:
         tap_r, tap_s = f"at / {geo.columns.size} - first_h", f"at % {geo.columns.size} - first_w"
         lanes = f"LANE_NUMBERS({vw})"
-    first, end = geo.inner
-    start = geo.columns.start(0)
+    elif _is_slide(geo):
+        lanes = "0"
+    first, end = _inner(geo)
     return {
         "HALF_VW": max(1, vw // 2),
         "FROM_H": from_h,
@@ -229,6 +242,8 @@ def _readers(geo: Geometry, vw: int) -> dict[str, object]:
         "TAP_R": f"({tap_r})",
         "TAP_S": f"({tap_s})",
         "TAP_LANES": lanes,
-        "INNER_FIRST": 2 * first + start,
-        "INNER_END": 2 * end + start,
+        "INNER_FIRST": first,
+        "INNER_END": end,
+        "FIRST_START": f"({geo.columns.start(0)})",
+        "TAPS_W": geo.taps_w,
     }

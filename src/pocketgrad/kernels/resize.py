@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from pocketgrad.base.dtypes import float32
 from pocketgrad.kernels.lines import PARAMS, Lines, only_node
 from pocketgrad.kernels.spec import (
     Config,
@@ -58,7 +59,14 @@ class ResizeKernel(Kernel):
             source = KernelSource(template("resize"), defines(**macros))
         else:
             first, past = places.c_readers("h")
-            macros |= {"CT": x.base.dtype.cl, "XT": y.base.dtype.cl, "FROM": first, "PAST": past}
+            whole_lines = work.behind == 1 and work.lines.segments(config) == 1
+            macros |= {
+                "CT": x.base.dtype.cl,
+                "XT": y.base.dtype.cl,
+                "FROM": first,
+                "PAST": past,
+                "OWN": int(whole_lines and y.base.dtype is float32),
+            }
             source = KernelSource(template("resize_grad"), defines(**macros))
         return Rendered(work.lines.launches(source, (x, y), config))
 

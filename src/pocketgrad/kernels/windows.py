@@ -44,6 +44,11 @@ class Geometry:
         return self.columns.most
 
     @property
+    def taps(self) -> int:
+        """Taps of a whole window."""
+        return self.rows.most * self.columns.most
+
+    @property
     def covers(self) -> bool:
         """Whether there is one window, over everything."""
         axes = self.rows, self.columns

@@ -61,9 +61,9 @@ kernel void ENTRY(CBUF(XT, x), BUF(YT, y)
         for (; r < r_end; r++)
           for (s = 0; s < TAPS_W; s++) {
             const VEC(float, VW) v = WINDOWS(in + r * DH * XH + (first_w + s * DW) * XW);
-            const VEC(int, VW) better = isgreater(v, best) | isnan(v);
-            best = select(best, v, better);
-            found = select(found, (VEC(int, VW))(TAP), better);
+            const VEC(int, VW) better = (v > best) | (v != v);
+            best = better ? v : best;
+            found = better ? (VEC(int, VW))(TAP) : found;
           }
         STORE(YT, VW, best, out + j);
 #if INDEX

@@ -5,11 +5,14 @@
 // Output i lies at POSITION / DEN between its neighbours; FROM to PAST may read h.
 //
 // Where axes lie behind, a line is one (o, h), R long: vectors of VW. Where the axis is the last
-// (R = 1), a line is one o, H long, one by one. A work-item computes SEG elements of RPT lines.
+// (R = 1), a line is one o, H long, one by one. A work-item computes SEG elements of RPT lines. With
+// OWN these are whole lines along the axis: it zeroes them and adds each cotangent to both neighbours,
+// which needs one position per cotangent instead of several per element.
 //
 //   H S R    lengths: the axis in gx and in ct, and what lies behind it
 //   POSITION an expression in i          DEN         what it counts in
 //   FROM PAST  expressions in h          NEAREST     1: part is 0
+//   OWN      needs R = 1, SEG = LENGTH and float gx
 //   CT, XT   storage types               LINES LENGTH  o * H lines of R, or o lines of H
 //   VW (1)   SEG (LENGTH)   SEGS  segments of a line: ceil(LENGTH / SEG)    RPT (1)
 
@@ -47,6 +50,16 @@ kernel void ENTRY(CBUF(CT, ct), BUF(XT, gx)) {
     }
 #else
     global const CT* from = AT(ct) + (size_t)line * S;
+#if OWN
+    for (int h = 0; h < H; h++) to[h] = 0.0f;
+    for (int i = 0; i < S; i++) {
+      const int at = POSITION, low = at / DEN;
+      const float v = LOAD(CT, 1, from + i);
+      const float part = NEAREST ? 0.0f : (float)(at % DEN) / (float)DEN;
+      to[low] += v * (1.0f - part);
+      if (!NEAREST) to[min(low + 1, H - 1)] += v * part;
+    }
+#else
     for (int h = first; h < end; h++) {
       float sum = 0.0f;
       for (int i = FROM; i < PAST; i++) {
@@ -55,6 +68,7 @@ kernel void ENTRY(CBUF(CT, ct), BUF(XT, gx)) {
       }
       STORE(XT, 1, sum, to + h);
     }
+#endif
 #endif
   }
 }
