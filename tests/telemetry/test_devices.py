@@ -78,6 +78,8 @@ def test_jetson_orin() -> None:
     assert "ina3221/NC" not in trace.series
     assert "thermal/cv0-thermal" not in values, "-256 °C is a sensor that is off"
     assert len(trace.series["thermal/cv0-thermal"]) == 0
+    reasons = {absent.name: absent.reason for absent in trace.absent}
+    assert "the sensor is off: it states -256000" in reasons["thermal/cv0-thermal"]
     assert (share_of_core(trace, "cpu0"), share_of_core(trace, "cpu11")) == (50.0, 0.0)
 
 

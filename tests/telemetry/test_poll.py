@@ -84,6 +84,18 @@ def test_a_channel_left_out_of_a_reading_is_a_failure_with_a_reason() -> None:
     assert len(recorder.trace().series["rail"]) == 0
 
 
+def test_what_never_gave_a_value_is_absent_with_the_reason() -> None:
+    recorder = Recorder()
+    sensor = Sensor(refresh_ns=1, fails=range(10**12))
+    poller = Poller([Probe((CHANNEL,), sensor.read)], recorder, 10 * MS, lambda: sensor.now)
+    poller.poll()
+    poller.poll_all()
+    poller.finish()
+    assert poller.latest() == {}
+    (absent,) = recorder.trace().absent
+    assert str(absent) == "rail: not available: 2 of 2 reads failed: powered off"
+
+
 def test_a_source_that_changed_once_has_no_refresh() -> None:
     health, series = poll(Sensor(refresh_ns=700 * MS), 1000 * MS)
     assert health.refresh_ns("rail") is None
@@ -102,6 +114,7 @@ def test_the_monitor_reads_at_least_once_and_reports_what_it_took() -> None:
     assert monitor.cost.polls >= 1
     assert monitor.cost.cpu_ns > 0
     assert monitor.refresh_ns() == {"rail": None}
+    assert monitor.latest() == {"rail": 0.0}
 
 
 def test_a_mistake_in_a_sampler_is_raised_where_it_is_seen() -> None:

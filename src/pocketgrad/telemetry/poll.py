@@ -6,11 +6,12 @@ No thread and no clock of its own: `thread` drives it, tests drive it with made-
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pocketgrad.telemetry.api import Probe
 from pocketgrad.telemetry.machine import UnreadableError
+from pocketgrad.trace.model import Absent
 from pocketgrad.trace.recorder import Recorder
 
 
@@ -85,10 +86,23 @@ class Poller:
             self._read(health)
 
     def finish(self) -> None:
-        """Store when each unchanged value was last seen: a series ends there, not at its change."""
+        """Store when each unchanged value was last seen: a series ends there, not at its change.
+
+        A channel that never gave a value is noted as absent, with the most frequent reason.
+        """
         for name, (t_ns, value) in self._seen.items():
             if t_ns > self._kept[name]:
                 self._keep(name, t_ns, value)
+        for health in self.healths:
+            for channel in health.probe.channels:
+                if channel.name not in self._kept and health.failures:
+                    reason, count = health.failures.most_common(1)[0]
+                    text = f"{count} of {health.polls} reads failed: {reason}"
+                    self._recorder.missing([Absent(channel.name, text)])
+
+    def latest(self) -> Mapping[str, float]:
+        """The last value of every channel that could be read the last time."""
+        return {name: value for name, (_, value) in self._seen.copy().items()}
 
     def _read(self, health: Health) -> None:
         start = self._clock()

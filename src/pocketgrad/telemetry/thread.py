@@ -112,6 +112,10 @@ class Monitor:
         late = sum(health.late for health in self.healths)
         return Cost(sum(self._cpu_ns), self._elapsed_ns, polls, late)
 
+    def latest(self) -> Mapping[str, float]:
+        """The last value of each channel, for showing while it runs."""
+        return {name: v for poller in self._pollers for name, v in poller.latest().items()}
+
     def refresh_ns(self) -> Mapping[str, float | None]:
         """The measured refresh of every channel; None for what did not change twice."""
         return {
