@@ -128,11 +128,11 @@ def arena_by_kind(plan: Plan) -> dict[str, int]:
 def _kept_for_backward(plan: Plan) -> set[Value]:
     made: set[Value] = set()
     kept: set[Value] = set()
-    for step in plan.steps:
-        backward = any(n.phase != "forward" for n in step.nodes)
-        if backward:
+    for step in plan.steps:  # fusion can put both parts into one step
+        phases = {n.phase for n in step.nodes}
+        if phases != {"forward"}:
             kept |= {view.base for view in step.reads.values()} & made
-        else:
+        if "forward" in phases:
             made |= {view.base for view in step.writes.values()}
     return kept
 
