@@ -27,7 +27,7 @@ def files(recording: Recording, folder: Path) -> Machine:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(content, encoding="utf-8", newline="")
     commands = Playback(recording).machine
-    return Machine(LocalFiles(folder), commands.run, 100, commands.page_nbytes, commands.process)
+    return Machine(LocalFiles(folder), commands.run, 100, commands.page_nbytes)
 
 
 @pytest.mark.parametrize("name", DEVICES)

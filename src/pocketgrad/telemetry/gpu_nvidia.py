@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pocketgrad.telemetry import gpu_nvml
 from pocketgrad.telemetry.api import MS, Found, Probe, Search, distinct
 from pocketgrad.telemetry.machine import Machine, UnreadableError
 from pocketgrad.telemetry.parse import number
@@ -34,6 +35,8 @@ PERIOD_NS = 200 * MS
 def find(machine: Machine) -> Found:
     """Six channels per card, less those that the card does not support."""
     search = Search("gpu_nvidia")
+    if gpu_nvml.find(machine).probes:
+        return search.found("NVML answers for the cards, and costs less to ask")
     try:
         first = _read(machine)
     except UnreadableError as error:

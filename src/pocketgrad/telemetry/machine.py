@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pocketgrad.base.errors import PocketgradError
 
@@ -125,6 +125,26 @@ def run_command(command: Sequence[str]) -> str:
     return done.stdout
 
 
+def no_nvml() -> Any:
+    """What a folder or a recording answers to whoever asks for NVML."""
+    raise UnreadableError("NVML is a library of this computer's, not part of a recording")
+
+
+def local_nvml() -> Any:
+    """The library pynvml, initialised; it has no types."""
+    try:
+        import pynvml
+    except ImportError:
+        raise UnreadableError(
+            "pynvml is not installed; `pip install 'pocketgrad[nvml]'` where there is a card"
+        ) from None
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise UnreadableError(f"NVML: {error}") from None
+    return pynvml
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """Where sensors are looked for: this computer, a folder, or a recording."""
@@ -133,6 +153,7 @@ class Machine:
     run: Callable[[Sequence[str]], str] = run_command
     ticks_per_s: int = 100  # USER_HZ, which /proc/stat counts in
     page_nbytes: int = 4096
+    nvml: Callable[[], Any] = no_nvml
     process: str = "self"  # whose memory and clocks are sampled: a folder of /proc
 
     def text(self, path: str, keep: bool = False) -> str:
@@ -177,11 +198,10 @@ class Machine:
         return f"{folder} has no such entry" if names else f"{folder} is empty"
 
 
-def this_machine(root: Path = Path("/")) -> Machine:
-    """The computer this runs on, or another one's file system under ``root``."""
-    return Machine(
-        LocalFiles(root), run_command, os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-    )
+def this_machine() -> Machine:
+    """The computer this runs on."""
+    ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+    return Machine(LocalFiles(), run_command, ticks, page, local_nvml)
 
 
 def _reason(path: str, error: OSError) -> str:

@@ -80,7 +80,7 @@ class Playback:
             self._run,
             int(about.get("ticks_per_s", 100)),
             int(about.get("page_nbytes", 4096)),
-            str(about.get("process", "self")),
+            process=str(about.get("process", "self")),
         )
 
     @property

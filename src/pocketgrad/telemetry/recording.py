@@ -43,7 +43,7 @@ class Listener:
         self._run = machine.run
         self.heard: dict[str, str | OSError] = {}
         self.machine = Machine(
-            self, self.run, machine.ticks_per_s, machine.page_nbytes, machine.process
+            self, self.run, machine.ticks_per_s, machine.page_nbytes, process=machine.process
         )
 
     def read(self, path: str, keep: bool) -> str:
