@@ -198,7 +198,7 @@ def walk_all(machine: Machine, log: Log, only: str, extra: int) -> Report:
     with np.errstate(all="ignore"):
         for case in cases():
             for walk in walks:
-                if only in case.name:
+                if only.lower() in case.name.lower():
                     walk.run(case)
     faults = tuple(fault for walk in walks for fault in walk.faults)
     return Report(sum(len(walk.launched) for walk in walks), faults)
