@@ -20,7 +20,7 @@ _OPS_SHOWN = 44  # characters; a fused step can have thirty operations
 
 @dataclass(frozen=True)
 class LaunchRow:
-    """One step of a plan. ``first`` is the number of its first launch, ``count`` how many it has."""
+    """One step of a plan. ``first``: the number of its first launch; ``count``: how many."""
 
     first: int
     count: int
