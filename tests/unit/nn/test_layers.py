@@ -119,7 +119,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("make", "error", "message"), MISTAKES, ids=lambda v: str(v)[:40])
+@pytest.mark.parametrize(("make", "error", "message"), MISTAKES, ids=[text for *_, text in MISTAKES])
 def test_a_setting_that_makes_no_sense_is_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
