@@ -148,7 +148,7 @@ SCHEDULES = [
 ]
 
 
-@pytest.mark.parametrize(("ours", "theirs"), SCHEDULES, ids=lambda v: str(v)[:60])
+@pytest.mark.parametrize(("ours", "theirs"), SCHEDULES, ids=[str(s)[:60] for s, _ in SCHEDULES])
 def test_a_schedule_is_pytorchs_at_every_step(ours, theirs):
     peer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
     with warnings.catch_warnings():  # SequentialLR steps its parts in a way PyTorch warns about
