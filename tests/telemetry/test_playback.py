@@ -52,7 +52,7 @@ def test_a_recording_of_a_played_device_is_that_device(name: str, tmp_path: Path
         now[0] += round(seconds * 1e9)
 
     machine = Playback(original, lambda: now[0]).machine
-    again = record(machine, lambda m: find(m).probes, 2.05, 100 * MS, lambda: now[0], sleep)
+    again = record(machine, lambda m: find(m).probes, 2.15, 100 * MS, lambda: now[0], sleep)
     save(again, tmp_path)
     loaded = load(tmp_path)
     for at_ns in (0, 950 * MS, 1050 * MS, 2000 * MS):
@@ -91,6 +91,20 @@ def test_a_change_is_seen_from_its_time_on_and_to_the_end() -> None:
     assert seen == ["1", "1", "2", "2", None, None]
 
 
+def test_after_its_end_a_recording_gives_nothing() -> None:
+    """A counter that stands still would look like a device that uses no energy."""
+    now = [0]
+    recording = Recording({"/a": "1\n", "$ b": "2\n"}, (), {"duration_ns": 2_000_000_000})
+    machine = Playback(recording, lambda: now[0]).machine
+    now[0] = 2_000_000_000
+    assert (machine.text("/a"), machine.run(["b"])) == ("1", "2\n")
+    now[0] += 1
+    with pytest.raises(UnreadableError, match="the recording ended after 2 s"):
+        machine.text("/a")
+    with pytest.raises(UnreadableError, match="the recording ended after 2 s"):
+        machine.run(["b"])
+
+
 def test_a_folder_that_is_gone_takes_all_below_along() -> None:
     left = Recording({"/a/b": "1\n", "/ab": "2\n"}).with_changes({"/a": None})
     assert set(left.tree) == {"/ab"}
@@ -102,6 +116,7 @@ def test_a_folder_that_is_gone_takes_all_below_along() -> None:
         ("device.json", "{", r"device.json is no JSON"),
         ("device.json", "[]", r"must hold a JSON object"),
         ("device.json", '{"format": 9}', r"format 9, this version reads 1"),
+        ("device.json", '{"format": 1, "duration_ns": "2 s"}', r"duration_ns is '2 s'"),
         ("tree.txt", "/a", r"tree.txt:1: '/a' is neither 'path = content' nor 'path ! ERROR'"),
         ("tree.txt", "/a ! EOOPS", r"tree.txt:1: 'EOOPS' is no error of the system"),
         ("frames.jsonl", '{"set": {}}', r"frames.jsonl:1: a frame needs an integer t_ns"),

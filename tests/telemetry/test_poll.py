@@ -10,7 +10,7 @@ from pocketgrad.base.errors import SettingError
 from pocketgrad.telemetry.api import Found, Probe
 from pocketgrad.telemetry.machine import UnreadableError
 from pocketgrad.telemetry.poll import Poller
-from pocketgrad.telemetry.thread import Monitor
+from pocketgrad.telemetry.thread import Monitor, excess
 from pocketgrad.trace.model import Absent, Channel, Kind
 from pocketgrad.trace.recorder import Recorder
 
@@ -142,3 +142,19 @@ def test_a_period_below_a_millisecond_and_a_second_start_are_refused() -> None:
         Monitor(Found(), Recorder(), period_ns=1000)
     with Monitor(Found(), Recorder()) as monitor:
         assert monitor.cost.polls == 0
+
+
+@pytest.mark.parametrize(
+    ("cpu_ns", "factor"), [(0, 1.0), (10 * MS, 1.0), (11 * MS, 1.0), (15 * MS, 1.5), (99 * MS, 2.0)]
+)
+def test_what_exceeds_one_percent_is_asked_less_often(cpu_ns: int, factor: float) -> None:
+    assert excess(cpu_ns, 1000 * MS, 0.01) == factor
+
+
+def test_a_stretched_poller_reads_less_often_and_says_so() -> None:
+    sensor = Sensor(refresh_ns=1)
+    poller = Poller([Probe((CHANNEL,), sensor.read)], Recorder(), 10 * MS, lambda: sensor.now)
+    poller.stretch(1.5)
+    poller.stretch(2.0)
+    assert poller.stretched == 3.0
+    assert poller.poll() == 30 * MS

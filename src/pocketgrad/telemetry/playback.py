@@ -63,7 +63,8 @@ class Recording:
 class Playback:
     """Files and commands of a recording as they were ``now()`` after its start.
 
-    After the last change everything stays as it was: a poller sees that nothing is refreshed.
+    After the recording's ``duration_ns`` nothing can be read any more: a counter that merely stood
+    still would be taken for a device that uses no energy.
     """
 
     def __init__(self, recording: Recording, now: Callable[[], int] = lambda: 0) -> None:
@@ -75,6 +76,7 @@ class Playback:
             states.append({path: c for path, c in merged.items() if c is not None})
         self._states = states
         about = recording.about
+        self._end_ns = about.get("duration_ns")
         self.machine = Machine(
             self,
             self._run,
@@ -89,6 +91,7 @@ class Playback:
 
     def read(self, path: str, keep: bool) -> str:
         """The content now."""
+        self._check_time()
         content = self._state.get(path)
         if content is None:
             raise FileNotFoundError(errno.ENOENT, "not in the recording", path)
@@ -106,7 +109,13 @@ class Playback:
             raise FileNotFoundError(errno.ENOENT, "not in the recording", folder)
         return sorted(names)
 
+    def _check_time(self) -> None:
+        if self._end_ns is not None and self._now() > self._end_ns:
+            reason = f"the recording ended after {self._end_ns / 1e9:g} s"
+            raise UnreadableError(reason, lasting=False)
+
     def _run(self, command: Sequence[str]) -> str:
+        self._check_time()
         line = f"$ {' '.join(command)}"
         content = self._state.get(line)
         if content is None:
@@ -127,6 +136,9 @@ def load(folder: Path) -> Recording:
     about = _json(about_path, about_path.read_text(encoding="utf-8"))
     if about.get("format") != FORMAT:
         raise DataError(f"{about_path}: format {about.get('format')}, this version reads {FORMAT}")
+    duration = about.get("duration_ns")
+    if not (duration is None or isinstance(duration, int)):
+        raise DataError(f"{about_path}: duration_ns is {duration!r}; it must be an integer")
     tree = parse_tree((folder / "tree.txt").read_text(encoding="utf-8"), str(folder / "tree.txt"))
     frames_path = folder / "frames.jsonl"
     lines = frames_path.read_text(encoding="utf-8").splitlines() if frames_path.is_file() else []

@@ -53,6 +53,7 @@ class Poller:
         clock: Callable[[], int],
     ) -> None:
         self._recorder, self._clock = recorder, clock
+        self.stretched = 1.0  # by how much all periods were made longer
         self.healths = tuple(Health(probe) for probe in probes)
         self._periods = [max(period_ns, probe.period_ns) for probe in probes]
         self._due: list[int | None] = [None] * len(probes)
@@ -79,6 +80,11 @@ class Poller:
             self._due[index] = self._start + ((now - self._start) // period + 1) * period
             self._read(health)
         return min((due for due in self._due if due is not None), default=now)
+
+    def stretch(self, factor: float) -> None:
+        """Make all periods longer from the next poll on."""
+        self._periods = [round(period * factor) for period in self._periods]
+        self.stretched *= factor
 
     def poll_all(self) -> None:
         """Read everything, due or not: the last reading of a run."""

@@ -98,12 +98,14 @@ def record(
             frames.append(Frame(elapsed, changes))
         state = dict(listener.heard)
         sleep(max(0.0, (period_ns - (clock() - start - elapsed)) / 1e9))
-    about = {
+    about: dict[str, str | int] = {
         "device": (machine.get("/proc/device-tree/model") or platform.machine()).strip("\x00"),
         "kernel": platform.release(),
         "ticks_per_s": machine.ticks_per_s,
         "page_nbytes": machine.page_nbytes,
     }
+    if seconds:  # what was looked at once stands for all time
+        about["duration_ns"] = max(round(seconds * 1e9), frames[-1].t_ns if frames else 0)
     return Recording(tree, tuple(frames), about)
 
 

@@ -19,6 +19,8 @@ from pocketgrad.trace.clock import now_ns
 from pocketgrad.trace.recorder import Recorder
 
 PERIOD_NS = 10 * MS  # the paper's, chosen there to keep the cost down
+BUDGET = 0.01  # of one core; a small board with many rails would exceed it at 10 ms
+REVIEW_NS = 2000 * MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,18 @@ class Cost:
     elapsed_ns: int
     polls: int
     late: int
+    stretched: float  # periods were made this many times longer to stay within the budget
 
     @property
     def of_one_core(self) -> float:
         """The share of one core, from 0 to 1."""
         return self.cpu_ns / self.elapsed_ns if self.elapsed_ns else 0.0
+
+
+def excess(cpu_ns: int, elapsed_ns: int, budget: float) -> float:
+    """By how much to make periods longer: 1 within a tenth of the budget, at most 2 at a time."""
+    over = cpu_ns / (elapsed_ns * budget)
+    return 1.0 if over <= 1.1 else min(over, 2.0)
 
 
 class Monitor:
@@ -45,6 +54,7 @@ class Monitor:
         recorder: Recorder,
         period_ns: int = PERIOD_NS,
         clock: Callable[[], int] = now_ns,
+        budget: float = BUDGET,
     ) -> None:
         if period_ns < MS:
             raise SettingError(
@@ -63,6 +73,7 @@ class Monitor:
             Poller([p for p in found.probes if p.lane == lane], recorder, period_ns, clock)
             for lane in lanes
         ]
+        self._budget = budget / max(1, len(lanes))
         self._threads: list[threading.Thread] = []
 
     def start(self) -> Self:
@@ -110,7 +121,8 @@ class Monitor:
         """What it took, complete after ``stop``."""
         polls = sum(health.polls for health in self.healths)
         late = sum(health.late for health in self.healths)
-        return Cost(sum(self._cpu_ns), self._elapsed_ns, polls, late)
+        stretched = max((poller.stretched for poller in self._pollers), default=1.0)
+        return Cost(sum(self._cpu_ns), self._elapsed_ns, polls, late, stretched)
 
     def latest(self) -> Mapping[str, float]:
         """The last value of each channel, for showing while it runs."""
@@ -126,10 +138,17 @@ class Monitor:
 
     def _work(self, poller: Poller) -> None:
         try:
+            since = (now_ns(), time.thread_time_ns())
             while not self._stop.is_set():
                 wait_ns = poller.poll() - now_ns()
                 if wait_ns > 0:
                     self._stop.wait(wait_ns / 1e9)
+                if now_ns() - since[0] > REVIEW_NS:
+                    now = (now_ns(), time.thread_time_ns())
+                    factor = excess(now[1] - since[1], now[0] - since[0], self._budget)
+                    if factor > 1:
+                        poller.stretch(factor)
+                    since = now
             poller.poll_all()
             poller.finish()
         except BaseException as error:  # raised again in stop(), where it is seen
