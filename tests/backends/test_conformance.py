@@ -1,4 +1,4 @@
-"""Every op, every sample, on every backend: through the planner, in a poisoned arena, what ``ref`` says.
+"""Every op, every sample, on every backend: planned, in a poisoned arena, what ``ref`` says.
 
 Adding an op adds no code here.
 """

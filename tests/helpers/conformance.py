@@ -90,9 +90,7 @@ def in_half(samples: Sequence[Sample]) -> list[Sample]:
     return [
         replace(
             s,
-            op=replace(
-                s.op, **{k: float16 for k, v in s.op.attributes().items() if v is float32}
-            ),
+            op=replace(s.op, **{k: float16 for k, v in s.op.attributes().items() if v is float32}),
             ins=tuple(replace(t, dtype=float16) if t.dtype is float32 else t for t in s.ins),
         )
         for s in samples

@@ -33,6 +33,12 @@ def _check_results(graph: Graph, known: dict[Value, None], after: str) -> None:
     for value in graph.results:
         if value not in known:
             raise GraphError(f"after {after}: output {value} is computed nowhere")
+    for value in graph.outputs:
+        if value in graph.updates:
+            raise GraphError(
+                f"after {after}: output {value} is a donated input, which a run replaces; "
+                "return a copy of it"
+            )
     for old, new in graph.updates.items():
         if old not in graph.inputs:
             raise GraphError(f"after {after}: {old} is updated but is not an input")

@@ -168,9 +168,7 @@ class Body:
             self._store_outer(names, width)
 
     def _store_outer(self, names: Names, width: int) -> None:
-        for value in self.step.writes:
-            if value not in self.on_row:
-                self._store(value, names, width)
+        self._store_all([v for v in self.step.writes if v not in self.on_row], names, width)
 
     def _store_partial(self, names: Names, width: int) -> None:
         """What this part of the row adds up to, rows side by side."""
@@ -229,8 +227,7 @@ class Body:
             assert isinstance(node.op, Reduction)
             total = combine(node.op.combine, sums[node], name, x.dtype, width)
             self._add(f"{sums[node]} = {total};")
-        for value in outs:
-            self._store(value, names, width)
+        self._store_all(outs, names, width)
 
     def _accumulator(self, node: Node, width: int) -> str:
         assert isinstance(node.op, Reduction)
@@ -331,12 +328,16 @@ class Body:
         )
         return out
 
-    def _store(self, value: Value, names: Names, width: int) -> None:
+    def _store_all(self, values: list[Value], names: Names, width: int) -> None:
+        """Have all values in registers, then write them: one may take another's operand's place."""
         lane = self.nest.lane
-        vector = width > 1 and lane is not None and self.nest.varies(self.domain, value, lane)
-        w = width if vector else 1
-        name = self._operand(value, names, w)
-        self._add(store(value.dtype, w, self._pointer(value), self._lane_stride(value), name))
+        ready = []
+        for value in values:
+            vector = width > 1 and lane is not None and self.nest.varies(self.domain, value, lane)
+            w = width if vector else 1
+            ready.append((value, w, self._operand(value, names, w)))
+        for value, w, name in ready:
+            self._add(store(value.dtype, w, self._pointer(value), self._lane_stride(value), name))
 
     # ---- text ------------------------------------------------------------------------------------
 

@@ -29,12 +29,19 @@ MAX_OPERANDS = (
 
 @dataclass(eq=False)
 class Group:
-    """Nodes fused so far, by position in the graph. A lone other op is a group of its own."""
+    """Nodes fused so far, by position in the graph. A lone other op is a group of its own.
+
+    ``root`` is the node it began with: the one whose kernel does the others' work as well.
+    """
 
     nodes: list[int]
     loops: bool
     before: set[Group] = field(default_factory=set)
     merged: bool = False  # into another group, so no longer one of its own
+    root: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.root = self.nodes[0]
 
 
 class Fusion:
@@ -50,13 +57,13 @@ class Fusion:
             if not isinstance(node.op, (*SOURCES, *VIEW_OPS)):
                 self._place(i)
         for group in list(self.groups):
-            if isinstance(self.graph.nodes[group.nodes[0]].op, EPILOGUES):
+            if isinstance(self.graph.nodes[group.root].op, EPILOGUES):
                 self._absorb(group)
         self._join_scalars()
 
     def _absorb(self, anchor: Group) -> None:
         """Have elementwise work on the result of another kernel done before it is stored."""
-        (out, *_) = self.graph.nodes[anchor.nodes[0]].outputs
+        (out, *_) = self.graph.nodes[anchor.root].outputs
         for consumer in self.graph.consumers.get(out, ()):
             late = self.of.get(self.position[consumer])
             if late is None or not late.loops or self._detour(anchor, late):
@@ -69,7 +76,7 @@ class Fusion:
             operands = {v for n in nodes for v in n.inputs} - inside - {out}
             if len(out.shape) == 4 and not all(self._planar(v, out) for v in operands):
                 continue
-            if self._sound([self.graph.nodes[anchor.nodes[0]], *nodes], domain, known=1):
+            if self._sound([self.graph.nodes[anchor.root], *nodes], domain, known=1):
                 self._merge(late, anchor)
                 return
 

@@ -56,13 +56,12 @@ class _Scheduler:
         for group in _ordered(self.fusion.groups):
             self._emit(group)
         for value in self.graph.outputs:
-            view = self._stored(value)
-            if not view.dense:
-                self.views[value] = self._dense(value, view)
-        for old, new in self.graph.updates.items():
-            view = self._stored(new)
-            if view.base is not old or view != whole(old):
-                self._copy(new, view, whole(old))
+            view = self._lasting(value)
+            self.views[value] = view if view.dense else self._dense(value, view)
+        news = {old: self._lasting(new) for old, new in self.graph.updates.items()}
+        for old, view in news.items():
+            if view != whole(old):
+                self._copy(self.graph.updates[old], view, whole(old))
         return Schedule(tuple(self.steps), self.views)
 
     # ---- where values are written -------------------------------------------------------------
@@ -100,7 +99,7 @@ class _Scheduler:
     # ---- steps --------------------------------------------------------------------------------
 
     def _emit(self, group: Group) -> None:
-        node = self.graph.nodes[group.nodes[0]]
+        node = self.graph.nodes[group.root]
         if group.loops:
             self._emit_loops(group)
         elif isinstance(node.op, Concat):
@@ -146,12 +145,12 @@ class _Scheduler:
             if not view.dense and not isinstance(node.op, STRIDED_READERS):
                 view = self._dense(v, view)
             reads[v] = view
-        rest = self.fusion.closure(group.nodes[1:])
+        rest = self.fusion.closure([i for i in group.nodes if i != group.root])
         inside = {v for n in (node, *rest) for v in n.outputs}
         reads |= {v: w for v, w in self._operands(rest, inside).items() if v not in reads}
-        writes = self._results([node, *rest], group) or {
-            node.outputs[0]: self._place(node.outputs[0])
-        }
+        writes = self._results([node, *rest], group)
+        if not rest:  # kernels of several outputs may leave out any but the first
+            writes = {node.outputs[0]: self._place(node.outputs[0]), **writes}
         self._append((node, *rest), reads, writes)
 
     def _emit_concat(self, node: Node) -> None:
@@ -207,6 +206,14 @@ class _Scheduler:
             reads = {v: self._stored(v) for v in node.inputs}
             self._append((node,), reads, {value: whole(value)})
         return self.views[value]
+
+    def _lasting(self, value: Value) -> View:
+        """How a result lies; old contents of a donated input are saved before they are replaced."""
+        view, origin = self._stored(value), value
+        while (maker := self.graph.producers.get(origin)) and isinstance(maker.op, VIEW_OPS):
+            (origin,) = maker.inputs
+        passing = origin is view.base and origin in self.graph.updates
+        return self._dense(value, view) if passing else view
 
     def _dense(self, value: Value, view: View) -> View:
         """A dense copy of a scattered value."""
