@@ -98,12 +98,13 @@ def test_half_is_storage_only(kernel: Kernel, op: type[Op], opencl: Machine):
         check_sample(opencl, kernel, halved(sample))
 
 
-def test_an_index_that_nobody_reads_is_not_stored(opencl: Machine):
+@pytest.mark.parametrize("unread", [0, 1], ids=["values", "index"])
+def test_an_output_that_nobody_reads_is_not_stored(unread: int, opencl: Machine):
     sample = larger(MaxPool2d)[0]
     feeds = drawn(sample)
-    step = step_of(sample, unread=[1])
+    step = step_of(sample, unread=[unread])
     assert len(step.writes) == 1
-    expected = sample.op.ref(*feeds)[:1]
+    expected = [sample.op.ref(*feeds)[1 - unread]]
     check_step(opencl, FORWARD, step, feeds, expected, extra=1)
 
 

@@ -54,7 +54,7 @@ class PoolForward(Kernel):
 
     def matches(self, step: Step) -> bool:
         node = only_node(step)
-        if node is None or not isinstance(node.op, self.ops) or node.outputs[0] not in step.writes:
+        if node is None or not isinstance(node.op, self.ops):
             return False
         index = step.writes.get(node.outputs[-1])
         return len(node.outputs) == 1 or index is None or index.dense
@@ -68,7 +68,7 @@ class PoolForward(Kernel):
         _, geo, x, y = _forward(step)
         first, end = geo.inner
         apart = geo.stride_w * x.strides[3]
-        return end - first if apart in (1, 2) and is_rows(y) else 1
+        return end - first if apart in (1, 2) and (y is None or is_rows(y)) else 1
 
     def defaults(self, step: Step, device: DeviceInfo) -> Config:
         _, geo, x, _ = _forward(step)
@@ -83,9 +83,9 @@ class PoolForward(Kernel):
         wide = geo.columns.step * x.strides[3] == 1 and geo.taps_w >= 8 and not is_max
         macros = geo.macros() | {
             "MAX": int(is_max),
+            "VALUE": int(y is not None),
             "INDEX": int(index is not None),
             "XT": x.base.dtype.cl,
-            "YT": y.base.dtype.cl,
             "C": x.shape[1],
             "TVW": widest(geo.taps_w, device) if wide else 1,
             "LANE": geo.stride_w * x.strides[3],
@@ -94,8 +94,10 @@ class PoolForward(Kernel):
             "TAPS_W": geo.taps_w,
             "TAPSTEP": geo.stride_w if geo.positions else 0,
         }
-        macros |= lines.macros(config) | _strides("X", x) | _strides("Y", y)
-        args = (x, y) if index is None else (x, y, index)
+        macros |= lines.macros(config) | _strides("X", x)
+        if y is not None:
+            macros |= {"YT": y.base.dtype.cl} | _strides("Y", y)
+        args = tuple(v for v in (x, y, index) if v is not None)
         source = KernelSource(template("pool"), defines(**macros))
         return Rendered(lines.launches(source, args, config))
 
@@ -104,11 +106,11 @@ def _lines(geo: Geometry, x: View) -> Lines:
     return Lines(planes_of(x) * geo.rows.count, geo.columns.count)
 
 
-def _forward(step: Step) -> tuple[Node, Geometry, View, View]:
+def _forward(step: Step) -> tuple[Node, Geometry, View, View | None]:
     node = only_node(step)
     assert node is not None
     assert isinstance(node.op, Pool)
-    x, y = step.reads[node.inputs[0]], step.writes[node.outputs[0]]
+    x, y = step.reads[node.inputs[0]], step.writes.get(node.outputs[0])
     _, _, h, w = x.shape
     joined = x.strides[2] == w * x.strides[3] or h == 1
     return node, geometry(node.op, (h, w), joined), x, y

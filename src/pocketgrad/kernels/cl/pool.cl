@@ -13,7 +13,8 @@
 // Sizes: any; windows hold at least one element. VW > 1 needs LANE (elements of x from one window to
 // the next) to be 1 or 2, and YW to be 1. TVW > 1 needs DW * XW to be 1.
 //
-//   MAX      1 largest, 0 average          INDEX  1: store index too (MAX only)
+//   MAX      1 largest, 0 average          INDEX  1: store index (MAX only)
+//   VALUE    1: store y, as always but for a MAX whose index alone is read
 //   XT, YT   storage types                 OH OW W C LINES  sizes; LINES = planes * OH
 //   VW       outputs per vector (1)        TVW    taps per vector, for wide average windows (1)
 //   SEG      columns per item (OW)         SEGS   segments of a row: ceil(OW / SEG)
@@ -29,7 +30,10 @@
 #define WINDOWS(p) (VEC(float, VW))(LOAD(XT, VW, p).even, LOAD(XT, VW, (p) + VW - 1).odd)
 #endif
 
-kernel void ENTRY(CBUF(XT, x), BUF(YT, y)
+kernel void ENTRY(CBUF(XT, x)
+#if VALUE
+                  , BUF(YT, y)
+#endif
 #if INDEX
                   , BUF(int, index)
 #endif
@@ -45,7 +49,9 @@ kernel void ENTRY(CBUF(XT, x), BUF(YT, y)
     const int i = row % OH, n = row / OH / C, c = row / OH % C;
     const int first_h = START_H, r_first = FIRST_H, r_end = END_H;
     global const XT* in = AT(x) + (long)n * XN + (long)c * XC + first_h * (long)XH;
+#if VALUE
     global YT* out = AT(y) + (long)n * YN + (long)c * YC + i * (long)YH;
+#endif
 #if INDEX
     global int* where = AT(index) + (size_t)row * OW;
 #endif
@@ -65,7 +71,9 @@ kernel void ENTRY(CBUF(XT, x), BUF(YT, y)
             best = better ? v : best;
             found = better ? (VEC(int, VW))(TAP) : found;
           }
+#if VALUE
         STORE(YT, VW, best, out + j);
+#endif
 #if INDEX
         CAT(vstore, VW)(found + TAPSTEP * LANE_NUMBERS(VW), 0, where + j);
 #endif
@@ -92,7 +100,9 @@ kernel void ENTRY(CBUF(XT, x), BUF(YT, y)
             found = TAP;
           }
         }
+#if VALUE
       STORE(YT, 1, best, out + j * YW);
+#endif
 #if INDEX
       where[j] = found;
 #endif
