@@ -105,7 +105,7 @@ class Live:
     def begin(self, text: str, epochs: int, per_epoch: int | None) -> None:
         self._per_epoch, self._epochs = per_epoch, epochs
         total = epochs * per_epoch if per_epoch else None
-        self._progress.update(self._task, total=total, description="starting")
+        self._progress.update(self._task, total=total, description="building kernels")
         self.note(text)
         self._progress.start()
 
