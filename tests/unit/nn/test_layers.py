@@ -119,7 +119,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("make", "error", "message"), MISTAKES, ids=[text for *_, text in MISTAKES])
+@pytest.mark.parametrize(("make", "error", "message"), MISTAKES, ids=[m for *_, m in MISTAKES])
 def test_a_setting_that_makes_no_sense_is_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
