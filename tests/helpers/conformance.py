@@ -13,6 +13,7 @@ from pocketgrad.engine.compile import compile_graph
 from pocketgrad.ir.build import Builder, emit_all
 from pocketgrad.ir.core import Graph, Sample, Value
 from pocketgrad.passes.autodiff import gradients
+from tests.helpers.canary import WatchingBackend
 from tests.helpers.evaluate import evaluate
 from tests.helpers.gradcheck import array_for, joined, reduction_length
 from tests.helpers.tolerance import assert_close
@@ -66,8 +67,8 @@ def _case(
 
 
 def check(case: Case, backend: Backend) -> None:
-    """Run on a backend in a poisoned arena, compare every output with the reference."""
-    executable = compile_graph(case.graph, backend, poison=True)
+    """Run in a poisoned arena, every byte watched; compare every output with the reference."""
+    executable = compile_graph(case.graph, WatchingBackend(backend), poison=True)
     executable.run(case.feeds)
     expected = evaluate(case.graph, case.feeds)
     for value, sample in case.origin.items():

@@ -16,7 +16,7 @@ from pocketgrad.base.dtypes import Array
 from pocketgrad.ir.core import Value
 from pocketgrad.plan.domain import analyse, loopable, reduced
 from pocketgrad.plan.memory import Lifetime, Placement
-from pocketgrad.plan.plan import Plan, Step
+from pocketgrad.plan.plan import Plan, Slot, Step
 from pocketgrad.plan.views import View
 
 NOBODY = 0
@@ -53,7 +53,7 @@ def audit(plan: Plan, lowered: Sequence[Lowered]) -> None:
     stored: set[Value] = set()
     for step, low in zip(plan.steps, lowered, strict=True):
         for value, view in step.reads.items():
-            mine = owners[plan.slots[view.base].buffer][_bytes(plan, view)]
+            mine = owners[plan.slots[view.base].buffer][bytes_of(plan.slots, view)]
             assert (mine == number[view.base]).all(), f"{step.name} reads {value} before its time"
         for scratch in low.rendered.scratch:
             slot = plan.slots[scratch]
@@ -62,12 +62,12 @@ def audit(plan: Plan, lowered: Sequence[Lowered]) -> None:
         for value, view in step.writes.items():
             assert value not in stored, f"{step.name} stores {value} a second time"
             stored.add(value)
-            owners[plan.slots[view.base].buffer][_bytes(plan, view)] = number[view.base]
+            owners[plan.slots[view.base].buffer][bytes_of(plan.slots, view)] = number[view.base]
     for value in plan.graph.outputs:
         view = plan.views[value]
         assert view.dense, f"output {value} is scattered"
         if value.type.nbytes:
-            mine = owners[plan.slots[view.base].buffer][_bytes(plan, view)]
+            mine = owners[plan.slots[view.base].buffer][bytes_of(plan.slots, view)]
             assert (mine == number[view.base]).all(), f"output {value} did not last"
 
 
@@ -108,12 +108,12 @@ def _audit_in_place(step: Step, read: Value, write: Value, whole: bool) -> None:
 
 
 def _places(plan: Plan, view: View) -> tuple[str, Array]:
-    return plan.slots[view.base].buffer, _bytes(plan, view)
+    return plan.slots[view.base].buffer, bytes_of(plan.slots, view)
 
 
-def _bytes(plan: Plan, view: View) -> Array:
+def bytes_of(slots: Mapping[Value, Slot], view: View) -> Array:
     """The byte positions of a view within its buffer."""
-    slot, size = plan.slots[view.base], view.base.dtype.nbytes
+    slot, size = slots[view.base], view.base.dtype.nbytes
     elements = np.array([view.offset])
     for n, stride in zip(view.shape, view.strides, strict=True):
         elements = (elements[:, None] + np.arange(n) * stride).reshape(-1)

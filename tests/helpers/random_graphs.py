@@ -142,7 +142,7 @@ def _reshape(draw: st.DrawFn, values: Sequence[Value]) -> Value:
     order = draw(st.permutations(factors))
     shape: list[int] = []
     for p in order:
-        if shape and draw(st.booleans()):
+        if draw(st.booleans()) and shape:
             shape[-1] *= p
         else:
             shape.append(p)

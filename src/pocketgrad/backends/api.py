@@ -33,6 +33,9 @@ class Bound(Protocol):
     def run(self) -> None:
         """Enqueue every launch in order; returns before they end. Allocates nothing."""
 
+    def run_step(self, position: int) -> None:
+        """Enqueue the launches of one step: for looking at what each does."""
+
 
 class Backend(Protocol):
     """A way to hold memory and compute steps."""

@@ -84,3 +84,6 @@ class NullProgram:
 
     def run(self) -> None:
         raise self.refusal
+
+    def run_step(self, position: int) -> None:
+        raise self.refusal

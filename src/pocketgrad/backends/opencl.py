@@ -16,7 +16,7 @@ from pocketgrad.backends.runtimes import DeviceReport
 from pocketgrad.base.dtypes import Array
 from pocketgrad.base.errors import DeviceError
 from pocketgrad.ir.core import Value
-from pocketgrad.kernels.spec import DeviceInfo
+from pocketgrad.kernels.spec import DeviceInfo, Launch
 from pocketgrad.plan.plan import Slot, Step
 
 STAGES = 2  # uploads in flight: one travels while the next is prepared
@@ -123,21 +123,36 @@ class OpenCLProgram:
         programs = build_all(backend.context, backend.device, [ln.source for ln in launches])
         self._enqueue, self._queue = cl.enqueue_nd_range_kernel, backend.queue
         self._held = dict(buffers)  # set_args does not keep buffers alive
-        self._launches = []
-        for launch in launches:
-            if 0 in launch.global_size:
-                continue
-            kernel = cl.Kernel(programs[launch.source], entry_name(launch.source))
-            args: list[Any] = []
-            for view in launch.args:
-                slot = slots[view.base]
-                start = slot.offset // view.base.dtype.nbytes + view.offset
-                args += [buffers[slot.buffer], np.uint64(start)]
-            kernel.set_args(*args)
-            self._launches.append((kernel, launch.global_size, launch.local_size))
+        self._launches: list[tuple[Any, tuple[int, ...], tuple[int, ...] | None]] = []
+        self._ends: list[int] = []  # of each step in the list of launches
+        for low in lowered:
+            for launch in low.rendered.launches:
+                if 0 in launch.global_size:
+                    continue
+                kernel = cl.Kernel(programs[launch.source], entry_name(launch.source))
+                kernel.set_args(*_arguments(launch, buffers, slots))
+                self._launches.append((kernel, launch.global_size, launch.local_size))
+            self._ends.append(len(self._launches))
         self.launches = len(self._launches)
 
     def run(self) -> None:
         enqueue, queue = self._enqueue, self._queue
         for kernel, global_size, local_size in self._launches:
             enqueue(queue, kernel, global_size, local_size)
+
+    def run_step(self, position: int) -> None:
+        start = self._ends[position - 1] if position else 0
+        for kernel, global_size, local_size in self._launches[start : self._ends[position]]:
+            self._enqueue(self._queue, kernel, global_size, local_size)
+
+
+def _arguments(
+    launch: Launch, buffers: Mapping[str, Any], slots: Mapping[Value, Slot]
+) -> list[Any]:
+    """Each view as its buffer and the element it starts at."""
+    args: list[Any] = []
+    for view in launch.args:
+        slot = slots[view.base]
+        start = slot.offset // view.base.dtype.nbytes + view.offset
+        args += [buffers[slot.buffer], np.uint64(start)]
+    return args

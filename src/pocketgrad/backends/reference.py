@@ -79,17 +79,18 @@ class ReferenceProgram:
         ]
 
     def run(self) -> None:
-        with np.errstate(all="ignore"):  # infinities and NaN are results, as on any device
-            self._run()
+        for position in range(len(self._steps)):
+            self.run_step(position)
 
-    def _run(self) -> None:
-        for step, reads, writes in self._steps:
-            known = {v: np.array(a, order="C") for v, a in reads.items()}
+    def run_step(self, position: int) -> None:
+        step, reads, writes = self._steps[position]
+        known = {v: np.array(a, order="C") for v, a in reads.items()}
+        with np.errstate(all="ignore"):  # infinities and NaN are results, as on any device
             for node in step.nodes:
                 ins = tuple(known[v] for v in node.inputs)
                 known.update(zip(node.outputs, node.op.ref(*ins), strict=True))
-            for v, target in writes.items():
-                target[...] = known[v].reshape(target.shape)
+        for v, target in writes.items():
+            target[...] = known[v].reshape(target.shape)
 
 
 def window(view: View, buffers: Mapping[str, Array], slots: Mapping[Value, Slot]) -> Array:
