@@ -54,7 +54,7 @@ class WatchingBackend:
     def bind(
         self,
         lowered: Sequence[Lowered],
-        buffers: Mapping[str, Guarded],
+        buffers: Mapping[str, Any],
         slots: Mapping[Value, Slot],
     ) -> WatchedProgram:
         moved = {v: replace(slot, offset=slot.offset + FRONT) for v, slot in slots.items()}
@@ -71,40 +71,44 @@ class WatchingBackend:
         return out
 
 
-@dataclass(frozen=True)
 class WatchedProgram:
     """Runs step by step and looks at all memory in between."""
 
-    backend: WatchingBackend
-    bound: Bound
-    lowered: Sequence[Lowered]
-    buffers: Mapping[str, Guarded]
-    slots: Mapping[Value, Slot]
-
-    @property
-    def launches(self) -> int:
-        return self.bound.launches
+    def __init__(
+        self,
+        backend: WatchingBackend,
+        bound: Bound,
+        lowered: Sequence[Lowered],
+        buffers: Mapping[str, Guarded],
+        slots: Mapping[Value, Slot],
+    ) -> None:
+        self.backend, self.bound, self.lowered = backend, bound, lowered
+        self.buffers, self.slots = buffers, slots
+        self.launches = bound.launches
 
     def run(self) -> None:
-        before = {name: self.backend.contents(b) for name, b in self.buffers.items()}
+        before = self._contents()
         for position in range(len(self.lowered)):
-            before = self.run_step(position, before)
+            before = self._watch(position, before)
 
-    def run_step(
-        self, position: int, before: Mapping[str, Array] | None = None
-    ) -> dict[str, Array]:
+    def run_step(self, position: int) -> None:
+        self._watch(position, self._contents())
+
+    def _contents(self) -> dict[str, Array]:
+        return {name: self.backend.contents(b) for name, b in self.buffers.items()}
+
+    def _watch(self, position: int, before: Mapping[str, Array]) -> dict[str, Array]:
         """What memory holds after one step, of which nothing but its results has changed."""
-        before = before or {name: self.backend.contents(b) for name, b in self.buffers.items()}
         self.bound.run_step(position)
-        after = {name: self.backend.contents(b) for name, b in self.buffers.items()}
+        after = self._contents()
         low = self.lowered[position]
         legal = self._legal(low)
-        for name, bytes_ in after.items():
-            changed = np.flatnonzero(bytes_ != before[name])
+        for name, found in after.items():
+            changed = np.flatnonzero(found != before[name])
             outside = np.setdiff1d(changed, legal.get(name, changed[:0]))
             assert not outside.size, (
                 f"{low.kernel} for {low.step.name} changed {outside.size} bytes of '{name}' beyond "
-                f"its results, the first at {int(outside[0]) - FRONT} of {bytes_.size - 2 * FRONT}"
+                f"its results, the first at {int(outside[0]) - FRONT} of {found.size - 2 * FRONT}"
             )
         return after
 

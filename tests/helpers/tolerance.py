@@ -24,6 +24,10 @@ ULPS_OF_HALF = 2
 STEP = 1e-5
 GRADIENT = 2e-7
 
+# How many times as far from float64 as PyTorch's own float32 a long training may end: differences
+# grow with the steps, from whichever order of sums they began.
+LONG_RUN = 8
+
 
 def allowed(dtype: DType, terms: int = 1, magnitude: float = 1.0) -> float:
     """The largest absolute error of a result that sums ``terms`` terms of this size."""
