@@ -65,7 +65,7 @@ class OpenCLBackend:
                 f"{nbytes:,} are needed; use a smaller batch"
             )
         try:
-            return self._cl.Buffer(self.context, self._cl.mem_flags.READ_WRITE, max(nbytes, 64))
+            return self._cl.Buffer(self.context, self._cl.mem_flags.READ_WRITE, max(nbytes, 1))
         except self._cl.Error as error:
             raise DeviceError(
                 f"device {self.name} could not allocate {nbytes:,} bytes ({error}); "
