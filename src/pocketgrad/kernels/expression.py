@@ -25,7 +25,7 @@ def literal(value: float, dtype: DType) -> str:
         return f"{int(value)}{'L' if dtype is int64 else ''}"
     if math.isinf(value):
         return "INFINITY" if value > 0 else "(-INFINITY)"
-    return "NAN" if math.isnan(value) else f"{value!r}f"
+    return "NAN" if math.isnan(value) else f"{float(value)!r}f"
 
 
 def extreme(start: float, dtype: DType) -> str:

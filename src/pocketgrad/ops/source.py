@@ -45,6 +45,7 @@ class Constant(Op):
     @classmethod
     def samples(cls) -> Iterator[Sample]:
         yield Sample(cls(2.5), ())
+        yield Sample(cls(111), ())  # a whole number, given as Python gives it
         yield Sample(cls(-3, int32, (2, 9)), ())
 
 
