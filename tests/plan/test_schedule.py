@@ -16,10 +16,12 @@ from pocketgrad.ir.build import Builder, emit_all
 from pocketgrad.ir.core import Graph, TensorType, Value
 from pocketgrad.ir.verify import verify
 from pocketgrad.ops.arithmetic import add, mul, neg
+from pocketgrad.ops.conv import conv2d
 from pocketgrad.ops.linalg import matmul
 from pocketgrad.ops.move import concat, flip, reshape, slice_, transpose
-from pocketgrad.ops.pool import MaxPool2d
+from pocketgrad.ops.pool import MaxPool2d, max_pool2d
 from pocketgrad.ops.reduce import sum_
+from pocketgrad.plan.domain import analyse, loopable
 
 
 def check(graph: Graph, backend: Backend) -> list[str]:
@@ -30,6 +32,9 @@ def check(graph: Graph, backend: Backend) -> list[str]:
     }
     audit(*plan_graph(graph, NullBackend()))
     executable = compile_graph(graph, backend, poison=True)
+    for step in executable.plan.steps:
+        domain = analyse(step.nodes) if all(map(loopable, step.nodes)) else None
+        assert domain is None or all(map(domain.storable, step.writes)), step.name
     executable.run(feeds)
     expected = evaluate(graph, feeds)
     wanted: dict[str, Array] = {v.name: expected[v] for v in graph.outputs}
@@ -136,3 +141,42 @@ def test_a_step_in_place_needs_no_arena() -> None:
     plan, _ = plan_graph(graph, NullBackend())
     assert plan.arena_nbytes == 0
     assert len(plan.steps) == 1
+
+
+def test_groups_joined_late_are_seen_on_the_way_to_earlier_ones(backend: Backend) -> None:
+    with Builder() as builder:
+        x, z, m = inputs(builder, (3,), (3,), (3, 3))
+        early = neg(x)
+        product = matmul(reshape(early, (1, 3)), m)
+        other = mul(z, 2.0)
+        joined = add(early, flip(other, 0))  # one group with `early`, and needs `other`
+        graph = builder.graph([joined, add(other, reshape(product, (3,)))])
+    assert len(check(graph, backend)) == 4
+
+
+def test_a_value_needed_outside_through_a_view_is_stored_once(backend: Backend) -> None:
+    with Builder() as builder:
+        x, wide, m = inputs(builder, (1, 30, 2, 2), (1, 30, 64), (30, 5))
+        column = neg(reshape(max_pool2d(x, 2), (30, 1)))
+        seen = reshape(column, (1, 30, 1))
+        graph = builder.graph([add(seen, wide), matmul(reshape(seen, (1, 30)), m)])
+    check(graph, backend)
+
+
+@pytest.mark.parametrize("axis", [1, 2, 3])
+def test_a_convolution_adds_what_lies_in_a_join(backend: Backend, axis: int) -> None:
+    with Builder() as builder:
+        x, w, more = inputs(builder, (2, 2, 8, 8), (2, 2, 3, 3), (2, 2, 8, 8))
+        part = mul(x, 2.0)
+        summed = add(conv2d(neg(part), w, padding=1), part)
+        graph = builder.graph([summed, concat([part, more], axis)])
+    check(graph, backend)
+
+
+def test_a_launch_has_no_more_arguments_than_every_device_takes() -> None:
+    with Builder() as builder:
+        values = inputs(builder, *[()] * 20)
+        graph = builder.graph([add(values[i % 20], float(i)) for i in range(90)])
+    _, lowered = plan_graph(graph, NullBackend())
+    launches = [launch for low in lowered for launch in low.rendered.launches]
+    assert max(len(launch.args) for launch in launches) * 16 <= 1024

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pocketgrad.ir.core import Graph, Node, Op, Value
+from pocketgrad.ir.core import Graph, Node, Value
 
 
 def drop_dead(graph: Graph) -> Graph:
@@ -19,15 +19,16 @@ def drop_dead(graph: Graph) -> Graph:
 def share_equal(graph: Graph) -> Graph:
     """Replace a node that repeats an earlier one (same op, same inputs) by it.
 
-    Nodes of outputs stay: outputs are found by their names.
+    Nodes of outputs stay: outputs are found by their names. Ops are compared by their text, because
+    0.0 equals -0.0.
     """
-    seen: dict[tuple[Op, tuple[Value, ...]], tuple[Value, ...]] = {}
+    seen: dict[tuple[str, tuple[Value, ...]], tuple[Value, ...]] = {}
     instead: dict[Value, Value] = {}
     kept: list[Node] = []
     named = set(graph.outputs)
     for node in graph.nodes:
         inputs = tuple(instead.get(v, v) for v in node.inputs)
-        known = seen.setdefault((node.op, inputs), node.outputs)
+        known = seen.setdefault((repr(node.op), inputs), node.outputs)
         if known is node.outputs or not named.isdisjoint(node.outputs):
             kept.append(Node(node.op, inputs, node.outputs, node.scope, node.phase))
         else:

@@ -7,24 +7,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pocketgrad.ir.core import Graph, Node, Op, Value
+from pocketgrad.ir.core import Graph, Node, Value
 from pocketgrad.ops.conv import Conv2d, Conv2dGradInput
 from pocketgrad.ops.linalg import MatMul
 from pocketgrad.ops.move import Reshape
-from pocketgrad.plan.domain import SOURCES, Domain, analyse, divisible, loopable
+from pocketgrad.plan.domain import SOURCES, Domain, analyse, divisible, loopable, reduced
 from pocketgrad.plan.views import VIEW_OPS
 
 MIN_ROWS = 16  # passes over fewer rows than this leave cores idle, unless rows can be divided …
 SERIAL_ELEMENTS = 16_384  # … or all is this small, where a launch costs more than it saves
-EPILOGUES: tuple[type[Op], ...] = (
-    Conv2d,
-    Conv2dGradInput,
-    MatMul,
-)  # ops whose kernels finish registers in place
+EPILOGUES = (Conv2d, Conv2dGradInput, MatMul)  # ops whose kernels finish registers in place
 MAX_NODES = 96  # compile time of a kernel grows faster than its length
-MAX_OPERANDS = (
-    30  # a buffer and an offset each: 480 of the 1,024 bytes of arguments all devices take
-)
+MAX_OPERANDS = 30  # what more reads gain is lost to registers
+MAX_ARGUMENTS = 60  # a buffer and an offset each: 960 of the 1,024 bytes that all devices take
 
 
 @dataclass(eq=False)
@@ -32,16 +27,24 @@ class Group:
     """Nodes fused so far, by position in the graph. A lone other op is a group of its own.
 
     ``root`` is the node it began with: the one whose kernel does the others' work as well.
+    ``bit`` stands for the group in ``needs``, a set of all groups it depends on and itself.
     """
 
     nodes: list[int]
     loops: bool
     before: set[Group] = field(default_factory=set)
+    after: set[Group] = field(default_factory=set)
     merged: bool = False  # into another group, so no longer one of its own
     root: int = field(init=False)
+    bit: int = field(init=False)
+    needs: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.root = self.nodes[0]
+        self.bit = self.needs = 1 << self.root
+        for group in self.before:
+            self.needs |= group.needs
+            group.after.add(self)
 
 
 class Fusion:
@@ -112,8 +115,8 @@ class Fusion:
 
     def _place(self, i: int) -> None:
         node = self.graph.nodes[i]
-        group = Group([i], loopable(node))
-        group.before = {self.of[p] for v in node.inputs for p in self._makers(v)}
+        before = {self.of[p] for v in node.inputs for p in self._makers(v)}
+        group = Group([i], loopable(node), before)
         self.of[i] = group
         self.groups.append(group)
         if not group.loops:
@@ -143,32 +146,33 @@ class Fusion:
 
     def _merge(self, late: Group, early: Group) -> None:
         early.nodes = sorted({*late.nodes, *early.nodes})
-        early.before |= late.before
-        early.before.discard(early)
         late.merged = True
         self.groups.remove(late)
-        for group in self.groups:
-            if late in group.before:
-                group.before.remove(late)
-                group.before.add(early)
+        for group in late.before:
+            group.after.remove(late)
+            group.after.add(early)
+        for group in late.after:
+            group.before.remove(late)
+            group.before.add(early)
+        early.before = (early.before | late.before) - {early, late}
+        early.after = (early.after | late.after) - {early, late}
+        self._spread(early.needs | late.needs, early)
         for i in late.nodes:
             self.of[i] = early
 
+    @staticmethod
+    def _spread(needs: int, group: Group) -> None:
+        """Have a group and all that depend on it know what they depend on."""
+        pending = [group]
+        while pending:
+            group = pending.pop()
+            if group.needs | needs != group.needs:
+                group.needs |= needs
+                pending += group.after
+
     def _detour(self, early: Group, late: Group) -> bool:
         """Whether a path leads from early to late through a third group."""
-        if early in late.before and len(late.before) == 1:
-            return False
-        floor = early.nodes[0]
-        seen, stack = set(), [g for g in late.before if g is not early]
-        while stack:
-            group = stack.pop()
-            if group is early:
-                return True
-            if group in seen or group.nodes[-1] < floor:
-                continue
-            seen.add(group)
-            stack += group.before
-        return False
+        return any(g is not early and g.needs & early.bit for g in late.before)
 
     def closure(self, positions: list[int]) -> list[Node]:
         """The nodes, with the sources they use and the views that lie between them, in order."""
@@ -204,6 +208,17 @@ class Fusion:
             node = maker
         return False
 
+    def leaves(self, value: Value, members: set[Node]) -> bool:
+        """Whether anything outside the group needs the value, directly or through a view."""
+        if value in self.results:
+            return True
+        for node in self.graph.consumers.get(value, ()):
+            if node not in members:
+                return True
+            if isinstance(node.op, VIEW_OPS) and self.leaves(node.outputs[0], members):
+                return True
+        return False
+
     def _sound(self, nodes: list[Node], domain: Domain, known: int = 0) -> bool:
         """Every value needed outside is stored once, and enough runs side by side.
 
@@ -211,22 +226,23 @@ class Fusion:
         """
         members = set(nodes)
         inside = {v for node in nodes for v in node.outputs}
-        if len({v for node in nodes for v in node.inputs} - inside) > MAX_OPERANDS:
+        operands = len({v for node in nodes for v in node.inputs} - inside)
+        if operands > MAX_OPERANDS:
             return False
         stored = []
         for node in nodes[known:]:
             if any(v not in inside and self._hidden(v, members) for v in node.inputs):
                 return False
-            if isinstance(node.op, SOURCES):
+            if isinstance(node.op, (*SOURCES, *VIEW_OPS)):
                 continue
             for value in node.outputs:
-                wanted = value in self.results or any(
-                    n not in members for n in self.graph.consumers.get(value, ())
-                )
-                if wanted and not isinstance(node.op, VIEW_OPS):
+                if self.leaves(value, members):
                     stored.append(value)
                     if not domain.storable(value):
                         return False
+        partial = [node for node in nodes if reduced(node, domain.axes)]  # may need scratch
+        if operands + len(stored) + len(partial) > MAX_ARGUMENTS:
+            return False
         if not domain.row or domain.size(domain.outer) >= MIN_ROWS:
             return True
         small = domain.size(range(len(domain.sizes))) <= SERIAL_ELEMENTS

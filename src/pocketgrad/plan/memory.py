@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from pocketgrad.ir.core import Value
 
@@ -49,22 +51,27 @@ def place(
             min(known.first, life.first),
             max(known.last, life.last),
         )
-    offsets: dict[Value, int] = {}
     order = sorted(merged, key=lambda v: (-merged[v].nbytes, merged[v].first, v.name))
-    for value in order:
-        offsets[value] = _lowest(merged[value], [(offsets[o], merged[o]) for o in offsets], align)
+    offsets = dict(zip(order, _placed([merged[v] for v in order], align), strict=True))
     top = max((offsets[v] + merged[v].nbytes for v in offsets), default=0)
     return Placement({v: offsets[estate[v]] for v in lifetimes}, -(-top // align) * align)
 
 
-def _lowest(life: Lifetime, placed: list[tuple[int, Lifetime]], align: int) -> int:
-    taken = sorted((at, at + other.nbytes) for at, other in placed if other.meets(life))
-    offset = 0
-    for start, end in taken:
-        if offset + life.nbytes <= start:
-            break
-        offset = max(offset, -(-end // align) * align)
-    return offset
+def _placed(lives: Sequence[Lifetime], align: int) -> Iterator[int]:
+    """The lowest free place of each in turn. All earlier ones are compared with it at once."""
+    first = np.array([life.first for life in lives], np.int64)
+    last = np.array([life.last for life in lives], np.int64)
+    start, end = np.zeros_like(first), np.zeros_like(first)
+    for i, life in enumerate(lives):
+        (meets,) = np.nonzero((first[:i] <= life.last) & (life.first <= last[:i]))
+        taken = meets[np.argsort(start[meets])]
+        offset = 0
+        for low, high in zip(start[taken].tolist(), end[taken].tolist(), strict=True):
+            if offset + life.nbytes <= low:
+                break
+            offset = max(offset, -(-high // align) * align)
+        start[i], end[i] = offset, offset + life.nbytes
+        yield offset
 
 
 def _inherited(

@@ -124,18 +124,11 @@ class _Scheduler:
         members = set(nodes)
         computed = {v for i in group.nodes for v in self.graph.nodes[i].outputs}
         outs = [v for n in nodes for v in n.outputs]
-        return {v: self._place(v) for v in outs if v in computed and self._wanted(v, members)}
-
-    def _wanted(self, value: Value, members: set[Node]) -> bool:
-        """Whether anything outside the group needs the value, directly or through a view."""
-        if value in self.fusion.results or value in self.places:
-            return True
-        for node in self.graph.consumers.get(value, ()):
-            if node not in members:
-                return True
-            if isinstance(node.op, VIEW_OPS) and self._wanted(node.outputs[0], members):
-                return True
-        return False
+        return {
+            v: self._place(v)
+            for v in outs
+            if v in computed and (v in self.places or self.fusion.leaves(v, members))
+        }
 
     def _emit_kernel(self, node: Node, group: Group) -> None:
         """A kernel of its own, with the elementwise work it absorbed."""
@@ -147,7 +140,10 @@ class _Scheduler:
             reads[v] = view
         rest = self.fusion.closure([i for i in group.nodes if i != group.root])
         inside = {v for n in (node, *rest) for v in n.outputs}
-        reads |= {v: w for v, w in self._operands(rest, inside).items() if v not in reads}
+        for v, view in self._operands(rest, inside).items():
+            if v not in reads:
+                whole_planes = len(node.outputs[0].shape) != 4 or _walks_planes(view)
+                reads[v] = view if whole_planes else self._dense(v, view)
         writes = self._results([node, *rest], group)
         if not rest:  # kernels of several outputs may leave out any but the first
             writes = {node.outputs[0]: self._place(node.outputs[0]), **writes}
@@ -284,6 +280,14 @@ def in_place(step: Step, value: Value, writes: list[View]) -> bool:
         if not (same and late) and _overlap(read, view):
             return False
     return True
+
+
+def _walks_planes(view: View) -> bool:
+    """Whether the rows of each plane follow each other, so that lanes may run across them."""
+    if len(view.shape) < 2:
+        return True
+    (rows, columns), (down, along) = view.shape[-2:], view.strides[-2:]
+    return rows == 1 or columns == 1 or down == columns * along
 
 
 def _overlap(a: View, b: View) -> bool:
