@@ -147,18 +147,12 @@ def test_verdicts_of_the_child_are_recorded(
     store = Quarantine(tmp_path)
     answer = json.dumps([{"family": "conv", "ok": False, "reason": "wrong"}])
     monkeypatch.setattr("pocketgrad.backends.quarantine.quarantine", lambda: store)
-    monkeypatch.setattr(selfcheck, "RUNNER", "json")
     real = subprocess.Popen
     command = [sys.executable, "-c", f"print({answer!r})"]
     monkeypatch.setattr(subprocess, "Popen", lambda _, **kw: real(command, **kw))
     outcome = selfcheck.check(POCL)
     assert outcome.problem == ""
     assert [(v.family, v.reason) for v in store.failed(POCL)] == [("conv", "wrong")]
-
-
-def test_a_self_check_that_is_not_there_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selfcheck, "RUNNER", "pocketgrad.engine.no_such_module")
-    assert selfcheck.check(POCL).problem == "the self-check is not built yet"
 
 
 def run_doctor(tmp_path: Path, vendors: Path) -> subprocess.CompletedProcess[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from pocketgrad import kernels
 from pocketgrad.backends import platforms
 from pocketgrad.backends.api import Lowered
 from pocketgrad.backends.programs import build_all, entry_name
+from pocketgrad.backends.quarantine import Verdict, quarantine
 from pocketgrad.backends.runtimes import DeviceReport
 from pocketgrad.base.dtypes import Array
 from pocketgrad.base.errors import DeviceError
@@ -19,6 +21,7 @@ from pocketgrad.ir.core import Value
 from pocketgrad.kernels.spec import DeviceInfo, Launch
 from pocketgrad.plan.plan import Slot, Step
 
+LOG = logging.getLogger("pocketgrad")
 STAGES = 2  # uploads in flight: one travels while the next is prepared
 
 
@@ -56,6 +59,8 @@ class OpenCLBackend:
         self.device = device
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
+        self.excluded: Mapping[str, Verdict] = {v.family: v for v in quarantine().failed(report)}
+        self._announced: set[str] = set()
         self._staged: list[tuple[Any, Array]] = []
 
     def alloc(self, nbytes: int) -> Any:
@@ -92,7 +97,9 @@ class OpenCLBackend:
             self._cl.enqueue_copy(self.queue, out, buffer, src_offset=offset, is_blocking=True)
 
     def lower(self, step: Step) -> Lowered:
-        kernel, config = kernels.select(step, self.info)
+        kernel, config = kernels.select(step, self.info, self.excluded)
+        if self.excluded:
+            self._announce(step, kernel.name)
         return Lowered(step, kernel.name, kernel.render(step, config, self.info))
 
     def bind(
@@ -102,6 +109,20 @@ class OpenCLBackend:
         slots: Mapping[Value, Slot],
     ) -> OpenCLProgram:
         return OpenCLProgram(self, lowered, buffers, slots)
+
+    def _announce(self, step: Step, instead: str) -> None:
+        """Say once for each family in quarantine that another does its work."""
+        for family in kernels.able(step):
+            if family == instead:
+                return
+            verdict = self.excluded.get(family)
+            if verdict is not None and family not in self._announced:
+                self._announced.add(family)
+                LOG.warning(
+                    "kernel family '%s' is not used on %s, '%s' replaces it, more slowly: its "
+                    "self-check found %s. Update the driver, then run 'pocketgrad doctor'",
+                    family, self.name, instead, verdict.reason,
+                )  # fmt: skip
 
     def finish(self) -> None:
         self.queue.finish()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pocketgrad.base.errors import DeviceError
 from pocketgrad.kernels.conv import ConvKernel
 from pocketgrad.kernels.conv_grad import ConvGradWeightKernel
@@ -28,16 +30,24 @@ ALL: tuple[Kernel, ...] = (
 )
 
 
-def select(step: Step, device: DeviceInfo) -> tuple[Kernel, Config]:
-    """The family and configuration for a step; DeviceError naming the step where none matches."""
-    for kernel in ALL:
-        if kernel.matches(step):
-            config = kernel.defaults(step, device)
-            if kernel.fits(step, config, device):
-                return kernel, config
+def able(step: Step) -> list[str]:
+    """The families that can compute a step on some device, the preferred first."""
+    return [kernel.name for kernel in ALL if kernel.matches(step)]
+
+
+def select(step: Step, device: DeviceInfo, excluded: Collection[str] = ()) -> tuple[Kernel, Config]:
+    """The family and configuration for a step, none of the ``excluded`` families; DeviceError
+    naming the step where none matches."""
+    able = [kernel for kernel in ALL if kernel.matches(step)]
+    for kernel in able:
+        config = kernel.defaults(step, device)
+        if kernel.name not in excluded and kernel.fits(step, config, device):
+            return kernel, config
     values = [*step.reads, *step.writes]
     types = ", ".join(str(v.type) for v in values)
+    barred = [kernel.name for kernel in able if kernel.name in excluded]
+    why = f": {' and '.join(barred)} computed wrongly on it in its self-check" if barred else ""
     raise DeviceError(
-        f"no kernel for {step.name} on {types}; device {device.name} cannot run this model, "
+        f"no kernel for {step.name} on {types}{why}; device {device.name} cannot run this model, "
         "the reference backend can (device='reference')"
     )

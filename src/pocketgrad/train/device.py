@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pocketgrad.backends import open_backend
 from pocketgrad.backends.api import Backend
+from pocketgrad.engine.selfcheck import checked
 
 LOG = logging.getLogger("pocketgrad")
 
@@ -33,6 +34,12 @@ def open_place(device: str | Backend) -> Place:
     from pocketgrad.backends import platforms  # finds drivers: only when one is wanted
 
     choice = platforms.choose(selector=device)
-    if choice.device is None and device == "auto":
-        LOG.warning("training on the reference backend: %s", choice.why)
-    return Place(open_backend(device), choice.why)
+    if choice.device is None:
+        if device == "auto":
+            LOG.warning("training on the reference backend: %s", choice.why)
+        return Place(open_backend(device), choice.why)
+    place = Place(checked(open_backend(choice.device.ident)), choice.why)
+    again = platforms.choose(selector=device)  # knowing what the check of a first use found
+    if again.device is None or again.device.ident == choice.device.ident:
+        return place
+    return Place(checked(open_backend(again.device.ident)), again.why)

@@ -1,0 +1,188 @@
+"""Whether a device computes what the kernels say: small samples of every family against NumPy.
+
+Run at the first use of a device with a driver and these kernels, and by `pocketgrad doctor`. It
+finds drivers that compile wrongly; it is no measure of precision.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from pocketgrad import kernels
+from pocketgrad.backends.api import Backend
+from pocketgrad.backends.quarantine import Verdict, quarantine
+from pocketgrad.base.dtypes import Array
+from pocketgrad.base.errors import PocketgradError
+from pocketgrad.engine.compile import plan_graph
+from pocketgrad.engine.executable import Executable
+from pocketgrad.ir.build import Builder, emit_all
+from pocketgrad.ir.core import Graph, Op, Sample, TensorType, Value
+from pocketgrad.ops.arithmetic import Cast, Mod
+from pocketgrad.ops.average import AvgPool2d, AvgPool2dGrad
+from pocketgrad.ops.compare import Where
+from pocketgrad.ops.conv import Conv2d, Conv2dGradInput, Conv2dGradWeight
+from pocketgrad.ops.embed import Gather, GatherGrad, Take, TakeGrad
+from pocketgrad.ops.linalg import MatMul
+from pocketgrad.ops.pool import MaxPool2d, MaxPool2dGrad
+from pocketgrad.ops.reduce import Sum
+from pocketgrad.ops.resize import Resize1d, Resize1dGrad
+from pocketgrad.ops.source import Uniform
+from pocketgrad.ops.transcendental import Erf, Exp, Pow
+
+LOG = logging.getLogger("pocketgrad")
+
+# What is checked of each family: the heaviest sample of each op; at the first use, when somebody
+# waits, a light one of the first op.
+CHECKED: Mapping[str, tuple[type[Op], ...]] = {
+    "matmul": (MatMul,),
+    "conv": (Conv2d, Conv2dGradInput),
+    "conv_grad_weight": (Conv2dGradWeight,),
+    "pool": (MaxPool2d, AvgPool2d),
+    "pool_grad": (MaxPool2dGrad, AvgPool2dGrad),
+    "take": (Take,),
+    "take_grad": (TakeGrad,),
+    "gather": (Gather,),
+    "gather_grad": (GatherGrad,),
+    "resize": (Resize1d, Resize1dGrad),
+    "loops": (Sum, Exp, Erf, Pow, Where, Cast, Mod, Uniform),
+}
+# Wrong kernels are wrong by the size of their numbers; rounding is a thousand times below this.
+TOLERANCE = 1e-3
+LIGHT = 300  # operations and elements of a sample worth checking: several vectors and a ragged end
+
+
+@dataclass(frozen=True)
+class Case:
+    """A sample in the graph of the check: its outputs, and the family that is to compute it."""
+
+    family: str
+    sample: Sample
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+
+
+def self_check(
+    backend: Backend, families: Collection[str] | None = None, thorough: bool = True
+) -> list[Verdict]:
+    """A verdict on each family (all by default). Mostly the building of kernels takes time."""
+    samples = {
+        k.name: _samples(k.name, thorough)
+        for k in kernels.ALL
+        if families is None or k.name in families
+    }
+    try:
+        return _judge(backend, samples)
+    except PocketgradError:  # something does not build: find out what
+        return [v for family, few in samples.items() for v in _judge_alone(backend, family, few)]
+
+
+def checked(backend: Backend) -> Backend:
+    """The backend, after the check if this device, driver and kernels never had one; kernel
+    families that failed are not used."""
+    from pocketgrad.backends.opencl import OpenCLBackend
+
+    if not isinstance(backend, OpenCLBackend):
+        return backend
+    store, mark = quarantine(), fingerprint()
+    known = store.judged(backend.report)
+    fresh = [k.name for k in kernels.ALL if k.name not in known or known[k.name].kernels != mark]
+    if fresh:
+        LOG.info("first use of %s: checking %d kernel families", backend.name, len(fresh))
+        backend.excluded = {}
+        verdicts = self_check(backend, fresh, thorough=False)
+        known = {**known, **{v.family: v for v in verdicts}}
+        store.record(backend.report, verdicts)
+    backend.excluded = {v.family: v for v in known.values() if not v.ok}
+    return backend
+
+
+@cache
+def fingerprint() -> str:
+    """Of all kernel sources: verdicts on others say nothing about these."""
+    digest = hashlib.sha256()
+    folder = files("pocketgrad.kernels")
+    sources = [p for part in (folder, folder / "cl") for p in part.iterdir()]
+    for path in sorted(sources, key=lambda p: p.name):
+        if path.name.endswith((".py", ".cl")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _judge_alone(backend: Backend, family: str, samples: Sequence[Sample]) -> list[Verdict]:
+    try:
+        return _judge(backend, {family: samples})
+    except PocketgradError as error:
+        return [Verdict(family, ok=False, reason=str(error), kernels=fingerprint())]
+
+
+def _judge(backend: Backend, samples: Mapping[str, Sequence[Sample]]) -> list[Verdict]:
+    cases, graph = _cases(samples)
+    rng = np.random.default_rng(0)
+    feeds = {v.name: _drawn(v.type, case.sample, rng) for case in cases for v in case.inputs}
+    plan, lowered = plan_graph(graph, backend)
+    executable = Executable(plan, lowered, backend, poison=True)
+    executable.run(feeds)
+    found: dict[str, str] = {}
+    for case in cases:
+        found.setdefault(case.family, "")
+        expected = case.sample.op.ref(*(feeds[v.name] for v in case.inputs))
+        for value, array in zip(case.outputs, expected, strict=True):
+            found[case.family] = found[case.family] or _difference(
+                executable.read(value.name), array, case.sample
+            )
+    mark = fingerprint()
+    return [Verdict(family, not why, why, mark) for family, why in found.items()]
+
+
+def _cases(samples: Mapping[str, Sequence[Sample]]) -> tuple[list[Case], Graph]:
+    """All samples in one graph: few programs are built, side by side."""
+    cases: list[Case] = []
+    with Builder() as builder:
+        for family, sample in ((f, s) for f, few in samples.items() for s in few):
+            inputs = tuple(
+                builder.input(t, f"{family}.{len(cases)}.{i}") for i, t in enumerate(sample.ins)
+            )
+            cases.append(Case(family, sample, inputs, emit_all(sample.op, *inputs)))
+        return cases, builder.graph([v for case in cases for v in case.outputs])
+
+
+def _samples(family: str, thorough: bool) -> list[Sample]:
+    if thorough:
+        return [max(op.samples(), key=_work) for op in CHECKED[family]]
+    ordered = sorted(CHECKED[family][0].samples(), key=_work)
+    return [next((s for s in ordered if _work(s) >= LIGHT), ordered[-1])]
+
+
+def _work(sample: Sample) -> int:
+    outs = sample.op.infer(*sample.ins)
+    elements = sum(t.size for t in (*sample.ins, *outs))
+    return elements and elements + sample.op.cost(sample.ins, outs).flops
+
+
+def _drawn(type: TensorType, sample: Sample, rng: np.random.Generator) -> Array:
+    if type.dtype.is_float:
+        return rng.uniform(sample.low, sample.high, type.shape).astype(type.dtype.numpy)
+    return rng.integers(*sample.ints, type.shape).astype(type.dtype.numpy)
+
+
+def _difference(found: Array, expected: Array, sample: Sample) -> str:
+    """What is wrong, or nothing."""
+    a, b = found.astype(np.float64), expected.astype(np.float64)
+    scale = float(np.abs(b[np.isfinite(b)]).max(initial=0.0))
+    bound = TOLERANCE * scale if expected.dtype.kind == "f" else 0.0
+    wrong = np.argwhere(~np.isclose(a, b, rtol=0.0, atol=bound, equal_nan=True))
+    if not len(wrong):
+        return ""
+    at = tuple(int(i) for i in wrong[0])
+    types = ", ".join(map(str, sample.ins))
+    return (
+        f"{sample.op.label()} of {types}: {found[at]} instead of {expected[at]} at {at}, "
+        f"{len(wrong)} of {found.size} elements are wrong"
+    )
