@@ -24,6 +24,11 @@ ULPS_OF_HALF = 2
 STEP = 1e-5
 GRADIENT = 2e-7
 
+# Sums a number of a small network went through, forward and backward; five updates later, as many
+# each time, and each grows by what the network does to small differences.
+TERMS_OF_NETWORK = 1_000
+TERMS_AFTER_STEPS = 10_000
+
 # How many times as far from float64 as PyTorch's own float32 a long training may end: differences
 # grow with the steps, from whichever order of sums they began.
 LONG_RUN = 8
