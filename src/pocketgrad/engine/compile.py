@@ -75,8 +75,10 @@ def _heirs(scheduled: Schedule, lives: Mapping[Value, Lifetime]) -> list[tuple[V
             if new.base not in lives or not new.dense or new.shape != new.base.shape:
                 continue
             for value, read in step.reads.items():
+                old = lives.get(read.base)
+                ends = old is not None and old.last == lives[new.base].first
                 same = read.shape == new.shape and read.strides == new.strides
-                if read.base in lives and same and read.dense and _replaces(step, value, new):
+                if ends and same and read.dense and _replaces(step, value, new):
                     pairs.append((read.base, new.base))
     return pairs
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 
-from pocketgrad.ir.core import Node, Value
+from pocketgrad.ir.core import Node, Op, Value
 from pocketgrad.ops.move import Reshape
 from pocketgrad.ops.pointwise import Pointwise
 from pocketgrad.ops.reduce import Broadcast, Reduction
@@ -81,7 +82,12 @@ def loopable(node: Node) -> bool:
     op = node.op
     if isinstance(op, Reshape):
         return _squeezed(node.inputs[0].shape) == _squeezed(op.shape)
-    return isinstance(op, (Pointwise, Reduction, Broadcast, *SOURCES))
+    return _computes_by_position(type(op))
+
+
+@cache
+def _computes_by_position(kind: type[Op]) -> bool:
+    return issubclass(kind, (Pointwise, Reduction, Broadcast, *SOURCES))
 
 
 def analyse(nodes: Sequence[Node]) -> Domain | None:
@@ -110,18 +116,19 @@ def analyse(nodes: Sequence[Node]) -> Domain | None:
 def _levelled(
     nodes: Sequence[Node], sizes: tuple[int, ...], axes: dict[Value, tuple[int | None, ...]]
 ) -> Domain | None:
-    rows = {row for node in nodes if (row := reduced(node, axes))}
+    sums = [node for node in nodes if reduced(node, axes)]
+    rows = {reduced(node, axes) for node in sums}
+    summing = set(sums)
     if len(rows) > 1:
         return None
     row = next(iter(rows), frozenset())
     levels: dict[Value, int] = {}
     for node in nodes:
         base = max((levels.get(v, 0) for v in node.inputs), default=0)
-        levels |= dict.fromkeys(node.outputs, base + bool(reduced(node, axes)))
+        levels |= dict.fromkeys(node.outputs, base + (node in summing))
     domain = Domain(sizes, row, axes, {v: levels.get(v, 0) for v in axes})
-    for node in nodes:
-        if reduced(node, axes) and domain.outer - domain.dims(node.outputs[0]):
-            return None  # the reduction would be repeated along an outer dimension
+    if any(domain.outer - domain.dims(node.outputs[0]) for node in sums):
+        return None  # the reduction would be repeated along an outer dimension
     return domain
 
 
@@ -151,8 +158,9 @@ def _aligned(node: Node) -> Iterable[tuple[tuple[Value, int], tuple[Value, int]]
     else:
         for x in node.inputs:
             lead = len(out.shape) - len(x.shape)
+            wide = out.shape[lead:]
             for i, n in enumerate(x.shape):
-                if n != 1 and n == out.shape[lead + i]:
+                if n != 1 and n == wide[i]:
                     yield (x, i), (out, lead + i)
 
 
