@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Literal
 
 from pocketgrad.base.dtypes import ALL as DTYPES
-from pocketgrad.base.dtypes import DType, float32, int32
+from pocketgrad.base.dtypes import DType, float32, int32, int64
 from pocketgrad.base.errors import SettingError, UnknownNameError
 from pocketgrad.ir.build import Builder
 from pocketgrad.ir.core import Graph, TensorType, Value
@@ -62,8 +62,9 @@ class Inputs:
 
     @property
     def normalised(self) -> bool:
-        """Whether there is anything to do to x."""
-        return self.x.dtype is not float32 or self.mean != (0.0,) or self.std != (1.0,)
+        """Whether there is anything to do to x. Wide integers with no statistics are indices."""
+        plain = self.mean == (0.0,) and self.std == (1.0,)
+        return not plain or self.x.dtype not in (float32, int32, int64)
 
 
 @dataclass(frozen=True, eq=False)
