@@ -109,7 +109,7 @@ class Kept(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(np.ones(size, np.float32))
+        self.register_parameter("weight", nn.Parameter(np.ones(size, np.float32)))
         self.latest = nn.Buffer(np.zeros((7, size), np.float32))
 
     def forward(self, x: Value) -> Value:

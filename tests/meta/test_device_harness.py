@@ -109,7 +109,7 @@ def test_one_byte_too_many_is_caught_between_values() -> None:
 def test_a_kernel_that_writes_one_element_too_many_is_caught(opencl: Backend) -> None:
     """Behind 64 floats the arena ends: only a canary sees it."""
     run(negated(64), WatchingBackend(opencl))
-    faulty = Edited(opencl, "low + 64, 64)", "low + 64, 64) + 1")
+    faulty = Edited(opencl, "low + 64, (INDEX)64)", "low + 64, (INDEX)64) + 1")
     run(negated(64), Edited(opencl, "kernel", "kernel"))
     with pytest.raises(AssertionError, match=r"loops for neg changed . bytes of 'arena' beyond"):
         run(negated(64), WatchingBackend(faulty))
@@ -126,7 +126,7 @@ def test_an_element_nobody_writes_is_caught_by_the_poison(opencl: Backend) -> No
     case = forward([Sample(Sum((1,), keepdims=False), (TensorType((17, 3)),))])
     check(case, Edited(opencl, "kernel", "kernel"))
     with pytest.raises(AssertionError, match=r"off by inf at \(16,\) \(nan"):
-        check(case, Edited(opencl, ", 17)", ", 16)"))
+        check(case, Edited(opencl, ", (INDEX)17)", ", (INDEX)16)"))
 
 
 def test_a_result_wrong_by_a_thousandth_is_caught() -> None:

@@ -13,6 +13,7 @@ from pocketgrad.kernels.matmul import MatMulKernel
 from pocketgrad.kernels.pool import PoolForward, PoolGrad
 from pocketgrad.kernels.resize import ResizeKernel
 from pocketgrad.kernels.spec import Config, DeviceInfo, Kernel
+from pocketgrad.kernels.tiling import index_type
 from pocketgrad.plan.plan import Step
 
 ALL: tuple[Kernel, ...] = (
@@ -39,14 +40,21 @@ def select(step: Step, device: DeviceInfo, excluded: Collection[str] = ()) -> tu
     """The family and configuration for a step, none of the ``excluded`` families; DeviceError
     naming the step where none matches."""
     able = [kernel for kernel in ALL if kernel.matches(step)]
+    far = index_type(*step.reads.values(), *step.writes.values()) == "long"
     for kernel in able:
         config = kernel.defaults(step, device)
-        if kernel.name not in excluded and kernel.fits(step, config, device):
+        legal = kernel.name not in excluded and (kernel.far or not far)
+        if legal and kernel.fits(step, config, device):
             return kernel, config
     values = [*step.reads, *step.writes]
     types = ", ".join(str(v.type) for v in values)
     barred = [kernel.name for kernel in able if kernel.name in excluded]
     why = f": {' and '.join(barred)} computed wrongly on it in its self-check" if barred else ""
+    if far and able and not barred:
+        raise DeviceError(
+            f"{step.name} on {types} needs element numbers beyond 2^30, which the "
+            f"{able[0].name} kernel does not have; use a smaller batch"
+        )
     raise DeviceError(
         f"no kernel for {step.name} on {types}{why}; device {device.name} cannot run this model, "
         "the reference backend can (device='reference')"

@@ -176,6 +176,7 @@ class ConvKernel(Kernel):
     """Dense operands; any stride, padding, dilation, groups and size."""
 
     name = "conv"
+    far = True
     params = (
         VW,
         Param("KB", tuple(range(1, 17)), 4, "output channels of an item"),

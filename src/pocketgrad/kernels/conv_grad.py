@@ -44,6 +44,7 @@ class ConvGradWeightKernel(Kernel):
     """Dense operands; any stride, padding, dilation, groups and size."""
 
     name = "conv_grad_weight"
+    far = True
     params = (
         VW,
         Param("KB", (1, 2, 3, 4, 5, 6, 7, 8), 4, "channels of dy of an item"),

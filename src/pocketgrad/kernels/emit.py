@@ -66,14 +66,15 @@ class Body:
         """The kernel that runs over the rows."""
         cut = self.cut
         self._open()
-        self._add("const int item = get_global_id(0);")
-        self._add(f"const int part = item % {cut.chunks};")
-        self._add(f"const int first = item / {cut.chunks} * {cut.block};")
+        self._add("const INDEX item = get_global_id(0);")
+        self._add(f"const INDEX part = item % {cut.chunks};")
+        self._add(f"const INDEX first = item / {cut.chunks} * {cut.block};")
         if cut.chunk:
             size = self.nest.inner[0 if self.partial else -1].size
-            self._add(f"const int low = part * {cut.chunk};")
-            self._add(f"const int high = min(low + {cut.chunk}, {size});")
-        self._add(f"for (int row = first; row < min(first + {cut.block}, {cut.rows}); row++) {{")
+            self._add(f"const INDEX low = part * {cut.chunk};")
+            self._add(f"const INDEX high = min(low + {cut.chunk}, (INDEX){size});")
+        self._add(f"const INDEX past = min(first + {cut.block}, (INDEX){cut.rows});")
+        self._add("for (INDEX row = first; row < past; row++) {")
         if self.nest.vector_outer:
             self._rows_side_by_side()
         else:
@@ -84,7 +85,7 @@ class Body:
     def finish_text(self) -> str:
         """The kernel that folds the partial results, an item per row, always in the same order."""
         self._open()
-        self._add("const int row = get_global_id(0);")
+        self._add("const INDEX row = get_global_id(0);")
         self._add(f"if (row < {self.nest.rows}) {{")
         self._decode("row", range(len(self.nest.outer)))
         names: Names = ChainMap()
@@ -92,7 +93,7 @@ class Body:
             assert isinstance(node.op, Reduction)
             dtype, name = node.inputs[0].dtype, self._accumulator(node, 1)
             at = f"scratch{k} + part * {self.nest.rows} + row"
-            self._add(f"for (int part = 0; part < {self.cut.chunks}; part++) {{")
+            self._add(f"for (INDEX part = 0; part < {self.cut.chunks}; part++) {{")
             kept = load(_REGISTER_STORAGE[dtype.register], 1, at, 1)
             total = combine(node.op.combine, name, kept, dtype, 1)
             self._add(f"{name} = {total};")
@@ -124,16 +125,16 @@ class Body:
         last = len(self.nest.outer) - 1
         size = self.nest.outer[last].size
         vectors, rest = size // self.width, size % self.width
-        self._add(f"const int unit = row % {vectors + rest};")
-        self._add(f"const int above = row / {vectors + rest};")
+        self._add(f"const INDEX unit = row % {vectors + rest};")
+        self._add(f"const INDEX above = row / {vectors + rest};")
         self._decode("above", range(last))
         if vectors:
             self._add(f"if (unit < {vectors}) {{")
-            self._add(f"const int i{last} = unit * {self.width};")
+            self._add(f"const INDEX i{last} = unit * {self.width};")
             self._row(self.width)
             self._add("}" + (" else {" if rest else ""))
         if rest:
-            self._add(f"const int i{last} = {vectors * self.width} + unit - {vectors};")
+            self._add(f"const INDEX i{last} = {vectors * self.width} + unit - {vectors};")
             self._row(1)
             if vectors:
                 self._add("}")
@@ -145,9 +146,9 @@ class Body:
         for i in reversed(indices):
             size = self.nest.outer[i].size
             value = f"{rest} % {size}" if i != indices[0] else rest
-            self._add(f"const int i{i} = {value};")
+            self._add(f"const INDEX i{i} = {value};")
             if i != indices[0]:
-                self._add(f"const int r{i} = {rest} / {size};")
+                self._add(f"const INDEX r{i} = {rest} / {size};")
                 rest = f"r{i}"
 
     # ---- one row ---------------------------------------------------------------------------------
@@ -198,9 +199,9 @@ class Body:
         self._add("{")
         for i in around:
             low, high = self._range(i)
-            self._add(f"for (int i{i} = {low}; i{i} < {high}; i{i}++) {{")
+            self._add(f"for (INDEX i{i} = {low}; i{i} < {high}; i{i}++) {{")
         low, end = self._range(last)
-        self._add(f"int i{last} = {low};")
+        self._add(f"INDEX i{last} = {low};")
         for w in dict.fromkeys((lanes, 1)) if row_lanes else (lanes,):
             step = w if row_lanes else 1
             self._add(f"for (; i{last} + {step} <= {end}; i{last} += {step}) {{")

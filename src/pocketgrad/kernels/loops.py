@@ -26,7 +26,9 @@ from pocketgrad.kernels.spec import (
     Launch,
     Param,
     Rendered,
+    defines,
 )
+from pocketgrad.kernels.tiling import index_type
 from pocketgrad.plan.domain import Domain, analyse, divisible, loopable
 from pocketgrad.plan.plan import Step
 from pocketgrad.plan.views import View, whole
@@ -40,6 +42,7 @@ class Loops(Kernel):
     """Any step of pointwise nodes, reductions over one row, and the sources they use."""
 
     name = "loops"
+    far = True
     params = (
         Param("VW", (1, 2, 4, 8, 16), 4, "floats per register"),
         Param("WORK", (1, 256, 1024, 4096, 16384), 4096, "elements per work-item, at least"),
@@ -78,7 +81,8 @@ class Loops(Kernel):
 
 
 def _launch(text: str, args: tuple[View, ...], items: int, group: int) -> Launch:
-    return Launch(KernelSource(text), args, (-(-items // group) * group,), (group,))
+    source = KernelSource(text, defines(INDEX=index_type(*args, items=items)))
+    return Launch(source, args, (-(-items // group) * group,), (group,))
 
 
 def _cut(step: Step, domain: Domain, nest: Nest, width: int, work: int, device: DeviceInfo) -> Cut:

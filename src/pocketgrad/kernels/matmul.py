@@ -144,6 +144,7 @@ class MatMulKernel(Kernel):
     """Any sizes and strides; float and half storage, sums in float."""
 
     name = "matmul"
+    far = True
     params = (
         VW,
         Param("TM", tuple(range(1, 17)), 4, "rows of an item"),

@@ -81,6 +81,7 @@ class Kernel(ABC):
 
     name: ClassVar[str]
     params: ClassVar[tuple[Param, ...]] = ()
+    far: ClassVar[bool] = False  # also numbers elements with 64 bits where 32 are not enough
 
     @abstractmethod
     def matches(self, step: Step) -> bool:
