@@ -10,7 +10,7 @@ from tests.helpers.random_graphs import shapes, view_chains
 
 from pocketgrad.base.dtypes import Array
 from pocketgrad.ir.core import Op, TensorType, Value
-from pocketgrad.plan.views import View, through, whole
+from pocketgrad.plan.views import View, last, through, whole
 
 
 def shown(view: View, memory: Array) -> Array:
@@ -71,3 +71,14 @@ def test_dense_means_row_major_without_gaps() -> None:
     assert View(base, 6, (1, 3), (99, 1)).dense
     assert View(base, 0, (0, 3), (5, 5)).dense
     assert not View(base, 5, (6,), (-1,)).dense
+
+
+def test_images_are_known_to_lie_channels_last() -> None:
+    value = Value(TensorType((2, 5, 3, 4)), "x")
+    assert last(value).pitch == 5
+    assert last(value, 7).pitch == 7
+    assert last(value).span == (0, 120)
+    assert whole(value).pitch is None
+    assert whole(Value(TensorType((2, 5, 1, 1)), "pooled")).pitch == 5
+    assert whole(Value(TensorType((2, 1, 3, 4)), "grey")).pitch == 1
+    assert whole(Value(TensorType((10, 5)), "flat")).pitch is None

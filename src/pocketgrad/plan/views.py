@@ -1,5 +1,6 @@
 """How a value lies in memory: a base value's buffer, an offset and a stride per logical axis.
 
+Images lie row-major ([N, C, H, W], ``whole``) or channels-last (``last``).
 Reshape, Transpose, Broadcast, Slice and Flip are only other views of their input; no launch.
 """
 
@@ -33,6 +34,20 @@ class View:
         return all(n == 1 or s == e for n, s, e in sizes) or 0 in self.shape
 
     @property
+    def pitch(self) -> int | None:
+        """Elements from pixel to pixel of a channels-last image batch; None if it is none."""
+        if len(self.shape) != 4 or 0 in self.shape:
+            return None
+        (n, c, h, w), (sn, sc, sh, sw) = self.shape, self.strides
+        pitch = sw if w > 1 else sh if h > 1 else sn if n > 1 else c
+        expected = (h * w * pitch, 1, w * pitch, pitch)
+        fits = all(
+            size == 1 or stride == wanted
+            for size, stride, wanted in zip(self.shape, (sn, sc, sh, sw), expected, strict=True)
+        )
+        return pitch if fits and pitch >= c else None
+
+    @property
     def span(self) -> tuple[int, int]:
         """First element touched and one past the last, in elements of base."""
         if 0 in self.shape:
@@ -54,6 +69,13 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 def whole(value: Value) -> View:
     """The view of a value that has a place of its own."""
     return View(value, 0, value.shape, row_major(value.shape))
+
+
+def last(value: Value, pitch: int | None = None) -> View:
+    """Images [N, C, H, W] with neighbouring channels side by side, in the first of ``pitch``."""
+    _, c, h, w = value.shape
+    p = c if pitch is None else pitch
+    return View(value, 0, value.shape, (h * w * p, 1, w * p, p))
 
 
 def through(op: Op, view: View) -> View | None:
