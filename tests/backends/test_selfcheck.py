@@ -42,7 +42,7 @@ class Named(ReferenceBackend):
     def __init__(self, wrong: str = "", refused: str = "") -> None:
         self.wrong, self.refused = wrong, refused
 
-    def lower(self, step: Step) -> Lowered:
+    def lower(self, step: Step, strict: bool = False) -> Lowered:
         kernel, _ = kernels.select(step, NullBackend().info)
         low = super().lower(step)
         if kernel.name == self.refused:

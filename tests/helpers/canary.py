@@ -48,8 +48,8 @@ class WatchingBackend:
     def read(self, buffer: Guarded, offset: int, out: Array) -> None:
         self.inner.read(buffer.inner, FRONT + offset, out)
 
-    def lower(self, step: Step) -> Lowered:
-        return self.inner.lower(step)
+    def lower(self, step: Step, strict: bool = False) -> Lowered:
+        return self.inner.lower(step, strict)
 
     def bind(
         self,

@@ -47,7 +47,7 @@ class Edited:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def lower(self, step: Step) -> Lowered:
+    def lower(self, step: Step, strict: bool = False) -> Lowered:
         low = self.inner.lower(step)
         launches = tuple(
             replace(launch, source=self._edited(launch.source)) for launch in low.rendered.launches

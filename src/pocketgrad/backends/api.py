@@ -55,8 +55,8 @@ class Backend(Protocol):
     def read(self, buffer: Any, offset: int, out: Array) -> None:
         """Copy from a byte offset into a dense array, after all that was enqueued before."""
 
-    def lower(self, step: Step) -> Lowered:
-        """Choose how to compute a step."""
+    def lower(self, step: Step, strict: bool = False) -> Lowered:
+        """Choose how to compute a step; ``strict``: only by the sums that its ops mean."""
 
     def bind(
         self,

@@ -53,8 +53,8 @@ class NullBackend:
     def read(self, buffer: NullBuffer, offset: int, out: Array) -> None:
         raise self._refusal()
 
-    def lower(self, step: Step) -> Lowered:
-        kernel, config = kernels.select(step, self.info)
+    def lower(self, step: Step, strict: bool = False) -> Lowered:
+        kernel, config = kernels.select(step, self.info, strict=strict)
         return Lowered(step, kernel.name, kernel.render(step, config, self.info))
 
     def bind(

@@ -96,8 +96,8 @@ class OpenCLBackend:
         if out.nbytes:
             self._cl.enqueue_copy(self.queue, out, buffer, src_offset=offset, is_blocking=True)
 
-    def lower(self, step: Step) -> Lowered:
-        kernel, config = kernels.select(step, self.info, self.excluded)
+    def lower(self, step: Step, strict: bool = False) -> Lowered:
+        kernel, config = kernels.select(step, self.info, self.excluded, strict)
         if self.excluded:
             self._announce(step, kernel.name)
         return Lowered(step, kernel.name, kernel.render(step, config, self.info))

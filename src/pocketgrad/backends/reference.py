@@ -47,7 +47,7 @@ class ReferenceBackend:
     def read(self, buffer: Array, offset: int, out: Array) -> None:
         out.reshape(-1).view(np.uint8)[:] = buffer[offset : offset + out.nbytes]
 
-    def lower(self, step: Step) -> Lowered:
+    def lower(self, step: Step, strict: bool = False) -> Lowered:
         return Lowered(step, "reference", Rendered(()))
 
     def bind(

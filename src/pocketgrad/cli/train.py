@@ -49,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="learning rate (default: 0.03 for sgd, 0.001 for the others)")  # fmt: skip
     add("--schedule", default="cosine", metavar="NAME",
         help="constant, or cosine: down to 0 over all epochs")  # fmt: skip
+    add("--numerics", default="fast", metavar="NAME",
+        help="fast, or strict: no kernels that round more than plain sums do")  # fmt: skip
     add("--checkpoint", metavar="DIR", help="save training there, to go on after any interruption")
     add("--checkpoint-every", type=float, default=30.0, metavar="SECONDS",
         help="how often within an epoch")  # fmt: skip
@@ -74,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
         args.device,
         schedule=schedule(args.schedule, steps),
         seed=args.seed,
+        numerics=args.numerics,
     )
     if args.resume:
         _resume(trainer, Path(args.checkpoint))

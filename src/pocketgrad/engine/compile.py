@@ -21,11 +21,14 @@ def compile_graph(graph: Graph, backend: Backend, poison: bool = False) -> Execu
     return Executable(plan, lowered, backend, poison)
 
 
-def plan_graph(graph: Graph, backend: Backend) -> tuple[Plan, list[Lowered]]:
-    """The plan of a graph on a backend, and its steps with their kernels."""
+def plan_graph(graph: Graph, backend: Backend, strict: bool = False) -> tuple[Plan, list[Lowered]]:
+    """The plan of a graph on a backend, and its steps with their kernels.
+
+    ``strict``: no kernels that round otherwise than the sums they stand for (Winograd's).
+    """
     graph = optimise(graph)
     scheduled = schedule(graph)
-    lowered = [backend.lower(step) for step in scheduled.steps]
+    lowered = [backend.lower(step, strict) for step in scheduled.steps]
     slots, buffers = _memory(graph, scheduled, lowered, backend.info.base_align_nbytes)
     return Plan(graph, scheduled.steps, slots, buffers, scheduled.views), lowered
 
@@ -72,13 +75,13 @@ def _heirs(scheduled: Schedule, lives: Mapping[Value, Lifetime]) -> list[tuple[V
     pairs = []
     for step in scheduled.steps:
         for new in step.writes.values():
-            if new.base not in lives or not new.dense or new.shape != new.base.shape:
+            if new.base not in lives or not new.complete:
                 continue
             for value, read in step.reads.items():
                 old = lives.get(read.base)
                 ends = old is not None and old.last == lives[new.base].first
                 same = read.shape == new.shape and read.strides == new.strides
-                if ends and same and read.dense and _replaces(step, value, new):
+                if ends and same and read.complete and _replaces(step, value, new):
                     pairs.append((read.base, new.base))
     return pairs
 

@@ -36,10 +36,12 @@ def able(step: Step) -> list[str]:
     return [kernel.name for kernel in ALL if kernel.matches(step)]
 
 
-def select(step: Step, device: DeviceInfo, excluded: Collection[str] = ()) -> tuple[Kernel, Config]:
-    """The family and configuration for a step, none of the ``excluded`` families; DeviceError
-    naming the step where none matches."""
-    able = [kernel for kernel in ALL if kernel.matches(step)]
+def select(
+    step: Step, device: DeviceInfo, excluded: Collection[str] = (), strict: bool = False
+) -> tuple[Kernel, Config]:
+    """The family and configuration for a step, none of the ``excluded`` families and only exact
+    ones if ``strict``; DeviceError naming the step where none matches."""
+    able = [kernel for kernel in ALL if kernel.matches(step) and (kernel.exact or not strict)]
     far = index_type(*step.reads.values(), *step.writes.values()) == "long"
     for kernel in able:
         config = kernel.defaults(step, device)

@@ -24,7 +24,7 @@ from pocketgrad.kernels.spec import (
 from pocketgrad.kernels.tiling import (
     VW,
     WGS,
-    all_dense,
+    dense,
     even_tile,
     groups,
     index_type,
@@ -97,7 +97,7 @@ class Problem:
     plane: tuple[int, int]  # of the output as a whole
     rows: Taps
     columns: Taps
-    w_strides: tuple[int, int, int]  # of group, output channel, input channel
+    exchanged: bool = False  # the channels of w: outputs here are what w has as inputs
 
     @property
     def depth(self) -> int:
@@ -133,7 +133,6 @@ def forward(op: Conv, x: Shape, w: Shape, y: Shape) -> Problem:
         plane=(y[2], y[3]),
         rows=Taps(x[2], y[2], r, -top, sh, dh),
         columns=Taps(x[3], y[3], s, -left, sw, dw),
-        w_strides=(k * c * r * s, c * r * s, r * s),
     )
 
 
@@ -150,7 +149,7 @@ def backward(op: Conv, dy: Shape, w: Shape, x: Shape) -> list[Problem]:
             plane=(x[2], x[3]),
             rows=rows,
             columns=columns,
-            w_strides=(k * c * r * s, r * s, c * r * s),
+            exchanged=True,
         )
         for rows in _phases(dy[2], x[2], r, sh, dh, top)
         for columns in _phases(dy[3], x[3], s, sw, dw, left)
@@ -173,7 +172,7 @@ def _phases(ct: int, size: int, taps: int, stride: int, dilation: int, before: i
 
 
 class ConvKernel(Kernel):
-    """Dense operands; any stride, padding, dilation, groups and size."""
+    """Dense images, weights anywhere; any stride, padding, dilation, groups and size."""
 
     name = "conv"
     far = True
@@ -187,8 +186,11 @@ class ConvKernel(Kernel):
     )
 
     def matches(self, step: Step) -> bool:
-        """One of the two ops on dense operands, and elementwise work on its result."""
-        return rooted(step, Conv2d, Conv2dGradInput) and all_dense(step)
+        """One of the two ops on dense images, and elementwise work on its result."""
+        if not rooted(step, Conv2d, Conv2dGradInput):
+            return False
+        x, _ = root(step).inputs
+        return dense(step, (x, *root(step).outputs))
 
     def problems(self, step: Step) -> list[Problem]:
         """What is to be launched."""
@@ -323,6 +325,7 @@ def _launch(p: Problem, views: tuple[View, View], store: Store, config: Config) 
     items = p.n * p.groups * ceil(p.outputs / config["KB"]) * chunks
     taps = p.rows.number * p.columns.number
     pitch = p.plane[1]
+    along_rows, along_columns = w.strides[2:]
     macros = defines(
         **taps_macros(p.rows, p.columns, x, config),
         N=p.n,
@@ -331,12 +334,12 @@ def _launch(p: Problem, views: tuple[View, View], store: Store, config: Config) 
         CG=p.inputs if taps else 0,
         TT=w.base.dtype.cl,
         TY=outs[0].base.dtype.cl,
-        W_0=p.rows.w_first * _kernel_width(w) + p.columns.w_first,
-        W_G=p.w_strides[0],
-        W_K=p.w_strides[1],
-        W_C=p.w_strides[2],
-        W_R=p.rows.w_step * _kernel_width(w),
-        W_S=p.columns.w_step,
+        W_0=p.rows.w_first * along_rows + p.columns.w_first * along_columns,
+        W_G=(p.inputs if p.exchanged else p.outputs) * w.strides[0],
+        W_K=w.strides[1 if p.exchanged else 0],
+        W_C=w.strides[0 if p.exchanged else 1],
+        W_R=p.rows.w_step * along_rows,
+        W_S=p.columns.w_step * along_columns,
         PLANE=prod(p.plane),
         Y_0=p.rows.y_first * pitch + p.columns.y_first,
         Y_R=p.rows.y_step * pitch,
@@ -351,7 +354,3 @@ def _launch(p: Problem, views: tuple[View, View], store: Store, config: Config) 
     operands = (x, w) if p.inputs * taps else (outs[0], outs[0])
     source = KernelSource(template("taps") + template("conv"), macros + store.macros)
     return Launch(source, (*operands, *outs), *launch_size(items, config["WGS"]))
-
-
-def _kernel_width(w: View) -> int:
-    return w.shape[3]

@@ -21,8 +21,8 @@ from pocketgrad.kernels.tiling import (
     VW,
     WGS,
     WORTH_A_LAUNCH,
-    all_dense,
     alone,
+    dense,
     even_tile,
     groups,
     index_type,
@@ -41,7 +41,7 @@ REGISTERS = 30
 
 
 class ConvGradWeightKernel(Kernel):
-    """Dense operands; any stride, padding, dilation, groups and size."""
+    """Dense images, packed weights; any stride, padding, dilation, groups and size."""
 
     name = "conv_grad_weight"
     far = True
@@ -56,8 +56,10 @@ class ConvGradWeightKernel(Kernel):
     )
 
     def matches(self, step: Step) -> bool:
-        """The op alone, on dense operands of types a device stores."""
-        return rooted(step, Conv2dGradWeight) and alone(step) and all_dense(step)
+        """The op alone, on dense images of types a device stores."""
+        if not rooted(step, Conv2dGradWeight) or not alone(step):
+            return False
+        return dense(step, root(step).inputs) and step.writes[root(step).outputs[0]].packed
 
     def fits(self, step: Step, config: Config, device: DeviceInfo) -> bool:
         """Vectors no longer than a line, accumulators that stay in registers."""
@@ -115,6 +117,7 @@ class ConvGradWeightKernel(Kernel):
                 CG=p.inputs,
                 TD=ct.base.dtype.cl,
                 TY=out.base.dtype.cl,
+                **{f"DW_{axis}": stride for axis, stride in zip("KCRS", y.strides, strict=True)},
                 KB=config["KB"],
                 CB=config["CB"],
                 SB=config["SB"],

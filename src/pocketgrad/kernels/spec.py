@@ -32,6 +32,11 @@ class DeviceInfo:
     vector_width: int  # floats in a register: 16 on AVX-512, 8 on AVX2, 4 on NEON and most GPUs
     has_half: bool = True
 
+    @property
+    def image_lanes(self) -> int:
+        """Floats of a vector along the channels of images; 0 where images lie row-major."""
+        return self.vector_width if self.kind == "cpu" else 0
+
 
 @dataclass(frozen=True)
 class Param:
@@ -82,6 +87,7 @@ class Kernel(ABC):
     name: ClassVar[str]
     params: ClassVar[tuple[Param, ...]] = ()
     far: ClassVar[bool] = False  # also numbers elements with 64 bits where 32 are not enough
+    exact: ClassVar[bool] = True  # adds the products that the op means, not sums that equal them
 
     @abstractmethod
     def matches(self, step: Step) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import ceil, prod
 
 from pocketgrad.base.dtypes import float32
@@ -61,13 +61,10 @@ def result_of(step: Step) -> View:
     return step.writes.get(out) or whole(out)
 
 
-def all_dense(step: Step) -> bool:
-    """Whether all that the root reads and writes lies in row-major order without gaps."""
-    node = root(step)
-    views = [step.reads[v] for v in node.inputs] + [
-        step.writes[v] for v in node.outputs if v in step.writes
-    ]
-    return all(view.dense for view in views)
+def dense(step: Step, values: Iterable[Value]) -> bool:
+    """Whether these lie in row-major order without gaps, where they are read or stored at all."""
+    views = {**step.reads, **step.writes}
+    return all(views[v].dense for v in values if v in views)
 
 
 def power_below(n: int) -> int:
@@ -107,7 +104,8 @@ def launch_size(items: int, group: int) -> tuple[tuple[int], tuple[int]]:
 def with_parts(
     first: Callable[[View], Launch], y: View, config: Config, device: DeviceInfo
 ) -> Rendered:
-    """``first`` writes PARTS sums of y's shape one after the other; another launch adds them."""
+    """``first`` writes PARTS sums that lie as the packed y one after the other; another launch
+    adds them."""
     parts, size = config["PARTS"], prod(y.shape)
     scratch = Value(TensorType((parts, size), float32), "parts")
     partial = whole(scratch)

@@ -178,7 +178,13 @@ def avg_pool2d(
 
 def adaptive_avg_pool2d(x: Value, out_hw: Pair) -> Value:
     """Average over windows that cover the input with this many outputs."""
-    return emit(AdaptiveAvgPool2d(pair_of(out_hw)), x)
+    planes((x.type,))
+    out, size = pair_of(out_hw), x.shape[2:]
+    if 0 in (*out, *size) or any(n % m for n, m in zip(size, out, strict=True)):
+        return emit(AdaptiveAvgPool2d(out), x)
+    if out == (1, 1):
+        return global_avg_pool2d(x)  # a reduction, which shares its launch with what follows
+    return avg_pool2d(x, (size[0] // out[0], size[1] // out[1])) if out != size else x
 
 
 def global_avg_pool2d(x: Value, keepdims: bool = True) -> Value:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from math import prod
 
-from pocketgrad.ir.core import Node, Op, Value
+from pocketgrad.ir.core import Node, Value
 from pocketgrad.ops.move import Reshape
 from pocketgrad.ops.pointwise import Pointwise
 from pocketgrad.ops.reduce import Broadcast, Reduction
 from pocketgrad.ops.source import Constant, Iota, Uniform
 
 SOURCES = (Constant, Iota, Uniform)
+BY_POSITION = (Pointwise, Reduction, Broadcast, *SOURCES)
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,7 @@ def loopable(node: Node) -> bool:
     op = node.op
     if isinstance(op, Reshape):
         return _squeezed(node.inputs[0].shape) == _squeezed(op.shape)
-    return _computes_by_position(type(op))
-
-
-@cache
-def _computes_by_position(kind: type[Op]) -> bool:
-    return issubclass(kind, (Pointwise, Reduction, Broadcast, *SOURCES))
+    return isinstance(op, BY_POSITION)
 
 
 def analyse(nodes: Sequence[Node]) -> Domain | None:
@@ -140,8 +136,13 @@ def reduced(node: Node, axes: dict[Value, tuple[int | None, ...]]) -> frozenset[
     return frozenset(d for a in node.op.axes if (d := mine[a]) is not None)
 
 
-def _aligned(node: Node) -> Iterable[tuple[tuple[Value, int], tuple[Value, int]]]:
+@lru_cache(maxsize=16_384)  # the nodes of a few graphs: fusion asks for each some ten times
+def _aligned(node: Node) -> tuple[tuple[tuple[Value, int], tuple[Value, int]], ...]:
     """Pairs of axes of a node's values that run together."""
+    return tuple(_pairs(node))
+
+
+def _pairs(node: Node) -> Iterable[tuple[tuple[Value, int], tuple[Value, int]]]:
     out = node.outputs[0]
     if isinstance(node.op, Reduction):
         (x,) = node.inputs

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 
 from pocketgrad.ir.core import Graph, Node, TensorType, Value
 from pocketgrad.ops.arithmetic import Cast
-from pocketgrad.ops.linalg import MatMul
-from pocketgrad.ops.move import Concat, Pad, Reshape
+from pocketgrad.ops.conv import Conv2dGradWeight
+from pocketgrad.ops.move import Concat, Pad, Reshape, Transpose
 from pocketgrad.ops.source import Constant
 from pocketgrad.plan.domain import SOURCES, analyse, loopable, reduced
 from pocketgrad.plan.fusion import Fusion, Group
+from pocketgrad.plan.layout import channels_last, readable_last, runs_last, takes_any
 from pocketgrad.plan.plan import Step
-from pocketgrad.plan.views import VIEW_OPS, View, row_major, through, whole
-
-STRIDED_READERS = (MatMul,)  # ops whose kernels take operands with any strides
+from pocketgrad.plan.views import VIEW_OPS, View, last, row_major, through, whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +30,16 @@ class Schedule:
     views: Mapping[Value, View]
 
 
-def schedule(graph: Graph) -> Schedule:
-    """Group, order and place; donated inputs are overwritten wherever nothing reads them later."""
+def schedule(graph: Graph, lanes: int = 0) -> Schedule:
+    """Group, order and place; donated inputs are overwritten wherever nothing reads them later.
+
+    ``lanes``: floats in a vector of a device that may have images channels-last; 0 for others.
+    """
     fusion = Fusion(graph)
+    images = channels_last(graph, lanes) if lanes else frozenset()
     copied: set[Value] = set()
     while True:
-        scheduler = _Scheduler(graph, fusion, copied)
+        scheduler = _Scheduler(graph, fusion, images, copied)
         result = scheduler.run()
         unsafe = {v for v in graph.updates if v not in copied and not _overwritable(result, v)}
         if not unsafe:
@@ -45,8 +48,11 @@ def schedule(graph: Graph) -> Schedule:
 
 
 class _Scheduler:
-    def __init__(self, graph: Graph, fusion: Fusion, copied: set[Value]) -> None:
+    def __init__(
+        self, graph: Graph, fusion: Fusion, images: frozenset[Value], copied: set[Value]
+    ) -> None:
         self.graph, self.fusion, self.copied = graph, fusion, copied
+        self.last = images  # values that lie channels-last
         self.steps: list[Step] = []
         self.views: dict[Value, View] = {v: whole(v) for v in graph.inputs}
         self.places: dict[Value, View] = {}
@@ -73,7 +79,7 @@ class _Scheduler:
         for node in reversed(self.graph.nodes):
             if isinstance(node.op, Concat):
                 (joined,) = node.outputs
-                target = self.places.get(joined, whole(joined))
+                target = self._place(joined)
                 self.places[joined] = target
                 for cut, part in zip(
                     node.op.parts([v.shape for v in node.inputs]), node.inputs, strict=True
@@ -85,15 +91,18 @@ class _Scheduler:
     def _claim(self, value: Value, target: View) -> None:
         """Have ``value`` computed in ``target`` if its producer can write there."""
         maker = self.graph.producers.get(value)
-        while maker is not None and isinstance(maker.op, Reshape) and target.dense:
-            value = maker.inputs[0]
-            target = View(target.base, target.offset, value.shape, row_major(value.shape))
+        while maker is not None:
+            before = _before(maker, target)
+            if before is None:
+                break
+            (value,), target = maker.inputs, before
             maker = self.graph.producers.get(value)
         if maker is None or value in self.places or isinstance(maker.op, (*VIEW_OPS, *SOURCES)):
             return
-        position = self.fusion.position[maker]
-        writes_anywhere = self.fusion.of[position].loops
-        if writes_anywhere or target.dense:
+        group = self.fusion.of[self.fusion.position[maker]]
+        root = self.graph.nodes[group.root]  # whose kernel stores it
+        fits = target.dense or (runs_last(root, self.last) and target.pitch is not None)
+        if group.loops or fits or isinstance(maker.op, (Concat, Conv2dGradWeight)):
             self.places[value] = target
 
     # ---- steps --------------------------------------------------------------------------------
@@ -132,22 +141,35 @@ class _Scheduler:
 
     def _emit_kernel(self, node: Node, group: Group) -> None:
         """A kernel of its own, with the elementwise work it absorbed."""
-        reads = {}
-        for v in node.inputs:
-            view = self._stored(v)
-            if not view.dense and not isinstance(node.op, STRIDED_READERS):
-                view = self._dense(v, view)
-            reads[v] = view
+        reads = {v: self._operand(node, i) for i, v in enumerate(node.inputs)}
         rest = self.fusion.closure([i for i in group.nodes if i != group.root])
         inside = {v for n in (node, *rest) for v in n.outputs}
         for v, view in self._operands(rest, inside).items():
             if v not in reads:
-                whole_planes = len(node.outputs[0].shape) != 4 or _walks_planes(view)
-                reads[v] = view if whole_planes else self._dense(v, view)
+                reads[v] = view if self._walkable(node, view) else self._dense(v, view)
         writes = self._results([node, *rest], group)
         if not rest:  # kernels of several outputs may leave out any but the first
             writes = {node.outputs[0]: self._place(node.outputs[0]), **writes}
         self._append((node, *rest), reads, writes)
+
+    def _operand(self, node: Node, position: int) -> View:
+        """How a kernel reads an operand: as it lies if it can, or a copy that lies as it must."""
+        value = node.inputs[position]
+        view = self._stored(value)
+        if takes_any(node, position):
+            return view
+        if runs_last(node, self.last):
+            fits = readable_last(node, position, view)
+            return view if fits else self._copy(value, view, last(_renamed(value, "last")))
+        return view if view.dense else self._dense(value, view)
+
+    def _walkable(self, node: Node, view: View) -> bool:
+        """Whether lanes of an epilogue can run along an operand as they do along the result."""
+        if len(node.outputs[0].shape) != 4:
+            return True
+        if runs_last(node, self.last):
+            return len(view.shape) < 3 or view.shape[-3] == 1 or view.strides[-3] in (0, 1)
+        return _walks_planes(view)
 
     def _emit_concat(self, node: Node) -> None:
         (joined,) = node.outputs
@@ -182,7 +204,7 @@ class _Scheduler:
             self.steps.append(Step(nodes, reads, writes))
 
     def _place(self, value: Value) -> View:
-        return self.places.get(value) or whole(value)
+        return self.places.get(value) or (last if value in self.last else whole)(value)
 
     # ---- how values are read --------------------------------------------------------------------
 
@@ -213,8 +235,7 @@ class _Scheduler:
 
     def _dense(self, value: Value, view: View) -> View:
         """A dense copy of a scattered value."""
-        fresh = Value(TensorType(value.shape, value.dtype), f"{value.name}.dense")
-        return self._copy(value, view, whole(fresh))
+        return self._copy(value, view, whole(_renamed(value, "dense")))
 
     def _copy(self, value: Value, source: View, target: View) -> View:
         moved = Value(value.type, f"{value.name}.copy")
@@ -280,6 +301,24 @@ def in_place(step: Step, value: Value, writes: list[View]) -> bool:
         if not (same and late) and _overlap(read, view):
             return False
     return True
+
+
+def _renamed(value: Value, how: str) -> Value:
+    """A place for a copy of a value."""
+    return Value(TensorType(value.shape, value.dtype), f"{value.name}.{how}")
+
+
+def _before(maker: Node, target: View) -> View | None:
+    """Where the input of a view op must be written for its output to lie at ``target``."""
+    (x, *_) = maker.inputs or (None,)
+    if isinstance(maker.op, Reshape) and x is not None and target.dense:
+        return View(target.base, target.offset, x.shape, row_major(x.shape))
+    if isinstance(maker.op, Transpose) and x is not None:
+        placed = dict(zip(maker.op.axes, target.strides, strict=True))
+        return View(
+            target.base, target.offset, x.shape, tuple(placed[i] for i in range(len(placed)))
+        )
+    return None
 
 
 def _walks_planes(view: View) -> bool:

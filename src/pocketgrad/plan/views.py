@@ -34,6 +34,18 @@ class View:
         return all(n == 1 or s == e for n, s, e in sizes) or 0 in self.shape
 
     @property
+    def packed(self) -> bool:
+        """Whether the elements lie without gaps, the axes in whichever order."""
+        axes = sorted(zip(self.strides, self.shape, strict=True), reverse=True)
+        strides, shape = zip(*axes, strict=True) if axes else ((), ())
+        return View(self.base, self.offset, shape, strides).dense
+
+    @property
+    def complete(self) -> bool:
+        """Whether every element of the base is seen once, in whichever order."""
+        return self.packed and self.offset == 0 and prod(self.shape) == self.base.type.size
+
+    @property
     def pitch(self) -> int | None:
         """Elements from pixel to pixel of a channels-last image batch; None if it is none."""
         if len(self.shape) != 4 or 0 in self.shape:

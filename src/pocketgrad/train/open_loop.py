@@ -12,7 +12,7 @@ from pocketgrad.nn.module import Module
 from pocketgrad.nn.optim import Optimizer
 from pocketgrad.nn.schedule import Schedule
 from pocketgrad.train.batches import checked, inputs_of
-from pocketgrad.train.step import LossFunction
+from pocketgrad.train.step import LossFunction, Numerics
 from pocketgrad.train.trainer import Trainer
 
 
@@ -59,12 +59,20 @@ def compile_step(
     schedule: Schedule | None = None,
     seed: int = 0,
     accumulate: int = 1,
+    numerics: Numerics = "fast",
     mean: Sequence[float] = (0.0,),
     std: Sequence[float] = (1.0,),
 ) -> CompiledStep:
     """A function that trains on one batch; the device normalises x to (x - mean) / std."""
     trainer = Trainer(
-        net, loss, optimizer, device, schedule=schedule, seed=seed, accumulate=accumulate
+        net,
+        loss,
+        optimizer,
+        device,
+        schedule=schedule,
+        seed=seed,
+        accumulate=accumulate,
+        numerics=numerics,
     )
     trainer.mean, trainer.std = tuple(mean), tuple(std)
     return CompiledStep(trainer)

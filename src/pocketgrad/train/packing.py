@@ -15,9 +15,16 @@ import numpy as np
 from pocketgrad.base.dtypes import Array
 from pocketgrad.base.errors import ShapeError, UnknownNameError
 from pocketgrad.ir.core import Value
-from pocketgrad.ops.move import concat, reshape, slice_
+from pocketgrad.ops.move import concat, reshape, slice_, transpose
 
 VECTOR = 16
+# Weights of convolutions, [K, C, R, S], lie in the order R S C K: kernels read vectors along K.
+STORED = {4: (2, 3, 1, 0)}
+
+
+def _stored(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of an array in the order in which they lie, the last one running fastest."""
+    return STORED.get(len(shape), tuple(range(len(shape))))
 
 
 @dataclass(frozen=True)
@@ -40,14 +47,18 @@ class Packing:
 
     def views(self, flat: Value) -> dict[str, Value]:
         """The arrays as symbolic views of the flat value."""
-        return {
-            name: reshape(slice_(flat, 0, at, at + prod(self.shapes[name])), self.shapes[name])
-            for name, at in self.offsets.items()
-        }
+        return {name: self._view(flat, name) for name in self.offsets}
+
+    def _view(self, flat: Value, name: str) -> Value:
+        at, shape = self.offsets[name], self.shapes[name]
+        axes = _stored(shape)
+        lying = reshape(slice_(flat, 0, at, at + prod(shape)), [shape[a] for a in axes])
+        return transpose(lying, [axes.index(a) for a in range(len(axes))])
 
     def join(self, values: Mapping[str, Value]) -> Value:
         """Symbolic arrays as one flat value."""
-        return concat([reshape(values[name], (-1,)) for name in self.offsets])
+        lying = (transpose(values[n], _stored(shape)) for n, shape in self.shapes.items())
+        return concat([reshape(array, (-1,)) for array in lying])
 
     def pack(self, arrays: Mapping[str, Array], dtype: str) -> Array:
         """NumPy arrays as one flat array."""
@@ -56,7 +67,7 @@ class Packing:
             shape = self.shapes[name]
             if arrays[name].shape != shape:
                 raise ShapeError(f"'{name}' has shape {shape}, got {arrays[name].shape}")
-            flat[at : at + prod(shape)] = arrays[name].reshape(-1)
+            flat[at : at + prod(shape)] = arrays[name].transpose(_stored(shape)).reshape(-1)
         return flat
 
     def unpack(self, flat: Array) -> dict[str, Array]:
@@ -68,4 +79,6 @@ class Packing:
         if name not in self.offsets:
             raise UnknownNameError("parameter", name, self.offsets)
         at, shape = self.offsets[name], self.shapes[name]
-        return flat[at : at + prod(shape)].reshape(shape)
+        axes = _stored(shape)
+        lying = flat[at : at + prod(shape)].reshape([shape[a] for a in axes])
+        return lying.transpose([axes.index(a) for a in range(len(axes))])

@@ -102,8 +102,11 @@ class Session:
         """The plan of one kind of step and how its steps are computed; nothing is allocated."""
         key = (kind, inputs)
         if key not in self._plans:
-            self._plans[key] = plan_graph(build_graph(self.spec, inputs, kind), self.backend)
+            self._plans[key] = self._planned(build_graph(self.spec, inputs, kind))
         return self._plans[key]
+
+    def _planned(self, graph: Graph) -> tuple[Plan, list[Lowered]]:
+        return plan_graph(graph, self.backend, strict=self.spec.numerics == "strict")
 
     def executable(self, kind: Kind, inputs: Inputs) -> Executable:
         """The bound plan of one kind of step; made at its first use."""
@@ -121,7 +124,7 @@ class Session:
 
     def fetch(self, graph: Graph, feeds: Mapping[str, Array]) -> list[Array]:
         """The outputs of any graph over this state, run once."""
-        plan, lowered = plan_graph(graph, self.backend)
+        plan, lowered = self._planned(graph)
         executable = self._bind(plan, lowered, plan.arena_nbytes)
         self._run(executable, feeds)
         return [self._read_from(executable, v.name) for v in graph.outputs]

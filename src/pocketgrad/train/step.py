@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 from pocketgrad.base.dtypes import ALL as DTYPES
 from pocketgrad.base.dtypes import DType, float32, int32, int64
@@ -37,6 +37,9 @@ from pocketgrad.train.packing import Packing
 
 LossFunction = Callable[[Value, Value, Value], Value]  # prediction, target, weight -> scalar
 Kind = Literal["train", "accumulate", "apply", "evaluate", "predict"]
+# strict: only kernels that add the products an op means; fast: also Winograd's convolutions, whose
+# rounding is some ten times larger.
+Numerics = Literal["fast", "strict"]
 
 LOSSES: dict[str, LossFunction] = {
     "cross_entropy": losses.cross_entropy,
@@ -76,6 +79,11 @@ class StepSpec:
     optimizer: Optimizer
     schedule: Schedule = field(default_factory=ConstantLR)
     accumulate: int = 1
+    numerics: Numerics = "fast"
+
+    def __post_init__(self) -> None:
+        if self.numerics not in get_args(Numerics):
+            raise UnknownNameError("numerics", self.numerics, get_args(Numerics))
 
     @cached_property
     def shares(self) -> list[Share]:

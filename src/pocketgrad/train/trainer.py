@@ -34,7 +34,7 @@ from pocketgrad.train.metrics import Metric
 from pocketgrad.train.preview import expect, preview
 from pocketgrad.train.progress import display
 from pocketgrad.train.session import Session
-from pocketgrad.train.step import LossFunction, StepSpec, has_classes
+from pocketgrad.train.step import LossFunction, Numerics, StepSpec, has_classes
 
 BATCH = 64
 
@@ -62,6 +62,7 @@ class Trainer:
         schedule: Schedule | None = None,
         seed: int = 0,
         accumulate: int = 1,
+        numerics: Numerics = "fast",
         callbacks: Sequence[Callback] = (),
     ) -> None:
         check_batch(1, seed)
@@ -70,7 +71,7 @@ class Trainer:
         self.net, self.seed, self.callbacks = net, seed, tuple(callbacks)
         self.optimizer = optimizer or SGD(0.05)
         self._loss, self._schedule = loss, schedule or ConstantLR()
-        self._accumulate = accumulate
+        self._accumulate, self._numerics = accumulate, numerics
         self.spec = self._new_spec()
         self.spec.loss_function()  # an unknown name is told at once
         self.place = open_place(device)
@@ -81,7 +82,9 @@ class Trainer:
         self._session: Session | None = None
 
     def _new_spec(self) -> StepSpec:
-        return StepSpec(self.net, self._loss, self.optimizer, self._schedule, self._accumulate)
+        return StepSpec(
+            self.net, self._loss, self.optimizer, self._schedule, self._accumulate, self._numerics
+        )
 
     @property
     def session(self) -> Session:

@@ -2,7 +2,8 @@
 //   dw[k, c, r, s] = sum over n, oh, ow of dy[n, k, oh, ow] * x[n, c, row(oh, r), column(ow, s)].
 //
 // How x is read, and what lanes are: taps.cl, with FLAT only where OW = W. Channels form G groups.
-//   x  [n, g, c, H, W]   dy  [n, g, k, OH*OW]   dw  [g, k, c, R, S] (part for part)     all dense
+//   x   [n, g, c, H, W]   dy  [n, g, k, OH*OW]   dense
+//   dw  element (k over all groups, c, r, s) of a part is at k*DW_K + c*DW_C + r*DW_R + s*DW_S, no gaps
 //
 // An item computes KB outputs by CB inputs by SB taps of a row r, over all positions of N images or
 // one of PARTS ranges of lines. Every result has VW partial sums, added once at the end:
@@ -30,7 +31,8 @@
 
 #ifndef FINISH
 #define FINISH(LW, k, c, r, s, v)                                                       \
-    STORE(TY, LW, v, AT(y) + (INDEX)part * DW_SIZE + (((k) * CG + (c)) * R + (r)) * S + (s));
+    STORE(TY, LW, v, AT(y) + (INDEX)part * DW_SIZE                                      \
+                         + (k) * DW_K + (c) * DW_C + (r) * DW_R + (s) * DW_S);
 #endif
 
 #define PLANE_OF(c) (image * CG + (CG % CB == 0 ? c0 + (c) : min(c0 + (c), CG - 1)))
