@@ -61,23 +61,6 @@ def divisible(domain: Domain, nodes: Sequence[Node], stored: Iterable[Value]) ->
     return bool(domain.row) and not any(domain.levels[v] for v in (*on_row, *inputs))
 
 
-class _Union:
-    """Union-find over (value, axis) pairs."""
-
-    def __init__(self) -> None:
-        self.parent: dict[tuple[Value, int], tuple[Value, int]] = {}
-
-    def find(self, key: tuple[Value, int]) -> tuple[Value, int]:
-        self.parent.setdefault(key, key)
-        while self.parent[key] != key:
-            self.parent[key] = self.parent[self.parent[key]]
-            key = self.parent[key]
-        return key
-
-    def join(self, a: tuple[Value, int], b: tuple[Value, int]) -> None:
-        self.parent[self.find(a)] = self.find(b)
-
-
 def loopable(node: Node) -> bool:
     """Whether a node can be part of a loop nest."""
     op = node.op
@@ -88,14 +71,19 @@ def loopable(node: Node) -> bool:
 
 def analyse(nodes: Sequence[Node]) -> Domain | None:
     """The common domain of some nodes in order; None where they cannot share a loop nest."""
-    union = _Union()
+    start: dict[Value, int] = {}  # of the axes of a value in a union-find of all axes
+    parent: list[int] = []
     for node in nodes:
-        for a, b in _aligned(node):
-            union.join(a, b)
-    values = list(dict.fromkeys(v for n in nodes for v in (*n.inputs, *n.outputs)))
+        for value in (*node.inputs, *node.outputs):
+            if value not in start:
+                start[value] = len(parent)
+                parent += range(len(parent), len(parent) + len(value.type.shape))
+        for x, i, y, j in _aligned(node):
+            parent[_find(parent, start[x] + i)] = _find(parent, start[y] + j)
+    values = list(start)
     roots = {
-        v: tuple(union.find((v, i)) if n != 1 else None for i, n in enumerate(v.shape))
-        for v in values
+        v: tuple(_find(parent, first + i) if n != 1 else None for i, n in enumerate(v.type.shape))
+        for v, first in start.items()
     }
     if any(len(set(r) - {None}) != sum(x is not None for x in r) for r in roots.values()):
         return None  # a value meets itself transposed
@@ -107,6 +95,12 @@ def analyse(nodes: Sequence[Node]) -> Domain | None:
     axes = {v: tuple(None if r is None else number[r] for r in rs) for v, rs in roots.items()}
     sizes = tuple(n for n in widest.shape if n != 1)
     return _levelled(nodes, sizes, axes)
+
+
+def _find(parent: list[int], at: int) -> int:
+    while parent[at] != at:
+        parent[at] = at = parent[parent[at]]
+    return at
 
 
 def _levelled(
@@ -137,32 +131,32 @@ def reduced(node: Node, axes: dict[Value, tuple[int | None, ...]]) -> frozenset[
 
 
 @lru_cache(maxsize=16_384)  # the nodes of a few graphs: fusion asks for each some ten times
-def _aligned(node: Node) -> tuple[tuple[tuple[Value, int], tuple[Value, int]], ...]:
-    """Pairs of axes of a node's values that run together."""
+def _aligned(node: Node) -> tuple[tuple[Value, int, Value, int], ...]:
+    """Axes of a node's values that run together: axis i of x with axis j of y."""
     return tuple(_pairs(node))
 
 
-def _pairs(node: Node) -> Iterable[tuple[tuple[Value, int], tuple[Value, int]]]:
+def _pairs(node: Node) -> Iterable[tuple[Value, int, Value, int]]:
     out = node.outputs[0]
     if isinstance(node.op, Reduction):
         (x,) = node.inputs
         kept = [i for i in range(len(x.shape)) if node.op.keepdims or i not in node.op.axes]
         for j, i in enumerate(kept):
             if i not in node.op.axes:
-                yield (x, i), (out, j)
+                yield x, i, out, j
     elif isinstance(node.op, Reshape):
         (x,) = node.inputs
         ins = [i for i, n in enumerate(x.shape) if n != 1]
         outs = [i for i, n in enumerate(out.shape) if n != 1]
         for i, j in zip(ins, outs, strict=True):
-            yield (x, i), (out, j)
+            yield x, i, out, j
     else:
         for x in node.inputs:
             lead = len(out.shape) - len(x.shape)
             wide = out.shape[lead:]
             for i, n in enumerate(x.shape):
                 if n != 1 and n == wide[i]:
-                    yield (x, i), (out, lead + i)
+                    yield x, i, out, lead + i
 
 
 def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
