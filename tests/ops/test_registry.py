@@ -16,9 +16,10 @@ def test_every_concrete_op_of_the_folder_is_listed() -> None:
     for module in pkgutil.iter_modules(pocketgrad.ops.__path__):
         name = f"{pocketgrad.ops.__name__}.{module.name}"
         for _, cls in inspect.getmembers(import_module(name), inspect.isclass):
-            if issubclass(cls, Op) and cls.__module__ == name and not inspect.isabstract(cls):
+            if issubclass(cls, Op) and cls.__module__ == name:
                 found.add(cls)
-    assert found == set(ALL)
+    general = {base for cls in found for base in cls.__mro__[1:]}  # what others specialise
+    assert found - general == set(ALL)
 
 
 def test_the_list_is_sorted_by_file_and_name() -> None:
