@@ -1,4 +1,4 @@
-"""`pocketgrad train` and `pocketgrad models`: results, errors, interruption, resuming."""
+"""`pocketgrad train`: results, errors, interruption, resuming."""
 
 from __future__ import annotations
 
@@ -155,11 +155,3 @@ def test_ctrl_c_saves_and_leaves_with_130(tmp_path) -> None:
     assert "resume to go on" in rest
     assert "Traceback" not in rest
     assert checkpoint.latest(folder).about["batches"] >= 63
-
-
-def test_the_models_are_listed(capsys) -> None:
-    assert main(["models", "--json"]) == 0
-    models = {m["name"]: m for m in json.loads(capsys.readouterr().out)["models"]}
-    assert models["lenet5"]["parameters"] == 61_706
-    assert main(["models"]) == 0
-    assert "lenet5" in capsys.readouterr().out
