@@ -90,7 +90,7 @@ def test_every_family_has_cases_and_computes_them() -> None:
     for thorough in (True, False):
         for family in FAMILIES:
             _, graph = selfcheck._cases({family: selfcheck._samples(family, thorough)})
-            _, lowered = plan_graph(graph, NullBackend())
+            _, lowered = selfcheck._planned(graph, NullBackend())
             assert family in {low.kernel for low in lowered}
 
 

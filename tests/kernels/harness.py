@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -167,6 +168,10 @@ def compute(on: Machine, step: Step, rendered: Rendered, feeds: Sequence[Array])
             assert all((edge == CANARY).all() for edge in intact), f"wrote outside {v!r}"
         if v in given and v not in written:
             assert (back == host[v]).all(), f"wrote into its input {v!r}"
+        views = [w for w in step.writes.values() if w.base is v]
+        if views and not any(w.packed and prod(w.shape) == v.type.size for w in views):
+            kept = _beside(v, views, front)
+            assert (back[kept] == host[v][kept]).all(), f"wrote beside its part of {v!r}"
         host[v] = back
     return [seen(host[v.base], v, front) for v in step.writes.values()]
 
@@ -187,6 +192,14 @@ def seen(flat: Array, view: View, front: int) -> Array:
     """The array that a view shows of a base value's bytes."""
     body = flat[front : front + view.base.type.nbytes].view(view.base.dtype.numpy)
     return _strided(body, view).copy()
+
+
+def _beside(value: Value, views: Sequence[View], front: int) -> Array:
+    """Which bytes of a base value belong to none of the views of it."""
+    kept = np.ones(value.type.size, np.bool_)
+    for view in views:
+        _strided(kept, view)[...] = False
+    return front + np.flatnonzero(np.repeat(kept, value.dtype.nbytes))
 
 
 def _strided(body: Array, view: View) -> Array:

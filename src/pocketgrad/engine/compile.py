@@ -9,6 +9,7 @@ from pocketgrad.backends.api import Backend, Lowered
 from pocketgrad.engine.executable import Executable
 from pocketgrad.ir.core import Graph, Value
 from pocketgrad.passes.pipeline import optimise
+from pocketgrad.plan.layout import Layout
 from pocketgrad.plan.memory import Lifetime, place
 from pocketgrad.plan.plan import Plan, Slot, Step
 from pocketgrad.plan.schedule import Schedule, in_place, schedule
@@ -21,13 +22,16 @@ def compile_graph(graph: Graph, backend: Backend, poison: bool = False) -> Execu
     return Executable(plan, lowered, backend, poison)
 
 
-def plan_graph(graph: Graph, backend: Backend, strict: bool = False) -> tuple[Plan, list[Lowered]]:
+def plan_graph(
+    graph: Graph, backend: Backend, strict: bool = False, layout: Layout | None = None
+) -> tuple[Plan, list[Lowered]]:
     """The plan of a graph on a backend, and its steps with their kernels.
 
     ``strict``: no kernels that round otherwise than the sums they stand for (Winograd's).
+    ``layout``: which images lie channels-last, where the device does not tell.
     """
     graph = optimise(graph)
-    scheduled = schedule(graph)
+    scheduled = schedule(graph, backend.info.vector_width, layout) if layout else schedule(graph)
     lowered = [backend.lower(step, strict) for step in scheduled.steps]
     slots, buffers = _memory(graph, scheduled, lowered, backend.info.base_align_nbytes)
     return Plan(graph, scheduled.steps, slots, buffers, scheduled.views), lowered

@@ -16,7 +16,7 @@ from importlib.resources import files
 import numpy as np
 
 from pocketgrad import kernels
-from pocketgrad.backends.api import Backend
+from pocketgrad.backends.api import Backend, Lowered
 from pocketgrad.backends.quarantine import Verdict, quarantine
 from pocketgrad.base.dtypes import Array
 from pocketgrad.base.errors import PocketgradError
@@ -30,11 +30,13 @@ from pocketgrad.ops.compare import Where
 from pocketgrad.ops.conv import Conv2d, Conv2dGradInput, Conv2dGradWeight
 from pocketgrad.ops.embed import Gather, GatherGrad, Take, TakeGrad
 from pocketgrad.ops.linalg import MatMul
+from pocketgrad.ops.move import Transpose, transpose
 from pocketgrad.ops.pool import MaxPool2d, MaxPool2dGrad
 from pocketgrad.ops.reduce import Sum
 from pocketgrad.ops.resize import Resize1d, Resize1dGrad
 from pocketgrad.ops.source import Uniform
 from pocketgrad.ops.transcendental import Erf, Exp, Pow
+from pocketgrad.plan.plan import Plan
 
 LOG = logging.getLogger("pocketgrad")
 
@@ -46,6 +48,8 @@ CHECKED: Mapping[str, tuple[type[Op], ...]] = {
     "conv_grad_weight": (Conv2dGradWeight,),
     "pool": (MaxPool2d, AvgPool2d),
     "pool_grad": (MaxPool2dGrad, AvgPool2dGrad),
+    "pool_last": (MaxPool2d, AvgPool2d),
+    "pool_last_grad": (MaxPool2dGrad, AvgPool2dGrad),
     "take": (Take,),
     "take_grad": (TakeGrad,),
     "gather": (Gather,),
@@ -53,19 +57,33 @@ CHECKED: Mapping[str, tuple[type[Op], ...]] = {
     "resize": (Resize1d, Resize1dGrad),
     "loops": (Sum, Exp, Erf, Pow, Where, Cast, Mod, Uniform),
 }
+CHANNELS_LAST = ("pool_last", "pool_last_grad")  # families for images that lie so
 # Wrong kernels are wrong by the size of their numbers; rounding is a thousand times below this.
 TOLERANCE = 1e-3
+_PIXELS, _PLANES = (0, 2, 3, 1), (0, 3, 1, 2)  # [N, C, H, W] to [N, H, W, C] and back
 LIGHT = 300  # operations and elements of a sample worth checking: several vectors and a ragged end
 
 
 @dataclass(frozen=True)
 class Case:
-    """A sample in the graph of the check: its outputs, and the family that is to compute it."""
+    """A sample in the graph of the check: what goes in and comes out, and the family to compute it.
+
+    Images of families in CHANNELS_LAST go in and come out as [N, H, W, C].
+    """
 
     family: str
     sample: Sample
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
+
+    @property
+    def last(self) -> bool:
+        """Whether its images lie channels-last."""
+        return self.family in CHANNELS_LAST
+
+    def drawn(self, rng: np.random.Generator) -> list[Array]:
+        """Operands of the op."""
+        return [_drawn(t, self.sample, rng) for t in self.sample.ins]
 
 
 def self_check(
@@ -125,20 +143,36 @@ def _judge_alone(backend: Backend, family: str, samples: Sequence[Sample]) -> li
 def _judge(backend: Backend, samples: Mapping[str, Sequence[Sample]]) -> list[Verdict]:
     cases, graph = _cases(samples)
     rng = np.random.default_rng(0)
-    feeds = {v.name: _drawn(v.type, case.sample, rng) for case in cases for v in case.inputs}
-    plan, lowered = plan_graph(graph, backend)
+    drawn = [case.drawn(rng) for case in cases]
+    plan, lowered = _planned(graph, backend)
     executable = Executable(plan, lowered, backend, poison=True)
-    executable.run(feeds)
+    executable.run(
+        {
+            v.name: np.ascontiguousarray(a.transpose(_PIXELS)) if case.last else a
+            for case, arrays in zip(cases, drawn, strict=True)
+            for v, a in zip(case.inputs, arrays, strict=True)
+        }
+    )
     found: dict[str, str] = {}
-    for case in cases:
+    for case, arrays in zip(cases, drawn, strict=True):
         found.setdefault(case.family, "")
-        expected = case.sample.op.ref(*(feeds[v.name] for v in case.inputs))
-        for value, array in zip(case.outputs, expected, strict=True):
-            found[case.family] = found[case.family] or _difference(
-                executable.read(value.name), array, case.sample
-            )
+        for value, array in zip(case.outputs, case.sample.op.ref(*arrays), strict=True):
+            got = executable.read(value.name)
+            got = got.transpose(_PLANES) if case.last else got
+            found[case.family] = found[case.family] or _difference(got, array, case.sample)
     mark = fingerprint()
     return [Verdict(family, not why, why, mark) for family, why in found.items()]
+
+
+def _planned(graph: Graph, backend: Backend) -> tuple[Plan, list[Lowered]]:
+    """The plan of the check: what is read channels-last is written so."""
+    turned = {v for n in graph.nodes if n.op == Transpose(_PLANES) for v in n.outputs}
+
+    def layout(graph: Graph, width: int) -> frozenset[Value]:
+        made = (n.outputs for n in graph.nodes if turned.intersection(n.inputs))
+        return frozenset(v for outputs in made for v in outputs)
+
+    return plan_graph(graph, backend, layout=layout)
 
 
 def _cases(samples: Mapping[str, Sequence[Sample]]) -> tuple[list[Case], Graph]:
@@ -146,11 +180,26 @@ def _cases(samples: Mapping[str, Sequence[Sample]]) -> tuple[list[Case], Graph]:
     cases: list[Case] = []
     with Builder() as builder:
         for family, sample in ((f, s) for f, few in samples.items() for s in few):
-            inputs = tuple(
-                builder.input(t, f"{family}.{len(cases)}.{i}") for i, t in enumerate(sample.ins)
-            )
-            cases.append(Case(family, sample, inputs, emit_all(sample.op, *inputs)))
+            name = f"{family}.{len(cases)}"
+            if family in CHANNELS_LAST:
+                inputs, outputs = _turned(builder, sample, name)
+            else:
+                inputs = tuple(builder.input(t, f"{name}.{i}") for i, t in enumerate(sample.ins))
+                outputs = emit_all(sample.op, *inputs)
+            cases.append(Case(family, sample, inputs, outputs))
         return cases, builder.graph([v for case in cases for v in case.outputs])
+
+
+def _turned(
+    builder: Builder, sample: Sample, name: str
+) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
+    """An op on images that come and go as [N, H, W, C]; as views, so that no other kernel works."""
+    inputs = tuple(
+        builder.input(TensorType(tuple(t.shape[a] for a in _PIXELS), t.dtype), f"{name}.{i}")
+        for i, t in enumerate(sample.ins)
+    )
+    made = emit_all(sample.op, *(transpose(v, _PLANES) for v in inputs))
+    return inputs, tuple(transpose(v, _PIXELS) for v in made)
 
 
 def _samples(family: str, thorough: bool) -> list[Sample]:

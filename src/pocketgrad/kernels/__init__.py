@@ -11,6 +11,7 @@ from pocketgrad.kernels.embed import GatherGradKernel, GatherKernel, TakeGradKer
 from pocketgrad.kernels.loops import Loops
 from pocketgrad.kernels.matmul import MatMulKernel
 from pocketgrad.kernels.pool import PoolForward, PoolGrad
+from pocketgrad.kernels.pool_last import PoolLastForward, PoolLastGrad
 from pocketgrad.kernels.resize import ResizeKernel
 from pocketgrad.kernels.spec import Config, DeviceInfo, Kernel
 from pocketgrad.kernels.tiling import index_type
@@ -20,6 +21,8 @@ ALL: tuple[Kernel, ...] = (
     MatMulKernel(),
     ConvKernel(),
     ConvGradWeightKernel(),
+    PoolLastForward(),
+    PoolLastGrad(),
     PoolForward(),
     PoolGrad(),
     TakeKernel(),

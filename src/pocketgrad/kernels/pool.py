@@ -226,8 +226,6 @@ def _grad_lanes(geo: Geometry, ct: View) -> int:
 
 def _readers(geo: Geometry, vw: int) -> dict[str, object]:
     """Which windows read an element, and the tap of an index."""
-    from_h, past_h = geo.rows.c_readers("h")
-    from_w, past_w = geo.columns.c_readers("w")
     tap_r, tap_s, lanes = f"at / {geo.taps_w}", f"at % {geo.taps_w}", f"(LANE_NUMBERS({vw}) & 1)"
     if geo.positions:
         tap_r, tap_s = f"at / {geo.columns.size} - first_h", f"at % {geo.columns.size} - first_w"
@@ -235,12 +233,8 @@ def _readers(geo: Geometry, vw: int) -> dict[str, object]:
     elif _is_slide(geo):
         lanes = "0"
     first, end = _inner(geo)
-    return {
+    return geo.readers() | {
         "HALF_VW": max(1, vw // 2),
-        "FROM_H": from_h,
-        "PAST_H": past_h,
-        "FROM_W": from_w,
-        "PAST_W": past_w,
         "TAP_R": f"({tap_r})",
         "TAP_S": f"({tap_s})",
         "TAP_LANES": lanes,

@@ -1,4 +1,4 @@
-"""The windows of a pooling op as both pooling templates take them: macros of C expressions.
+"""The windows of a pooling op as the pooling templates take them: macros of C expressions.
 
 A window that covers the whole plane is described as one long row, and an adaptive window that
 divides the input evenly as a strided one: both then run in vectors.
@@ -58,7 +58,7 @@ class Geometry:
         )
 
     def macros(self) -> dict[str, object]:
-        """What both templates need to know."""
+        """What all templates need to know."""
         rows, columns = self.rows, self.columns
         tap = f"r * {self.taps_w} + s"
         if self.positions:
@@ -81,6 +81,12 @@ class Geometry:
             "EXTENT_W": columns.c_extent("j", self.padded),
             "TAP": f"({tap})",
         }
+
+    def readers(self) -> dict[str, object]:
+        """Which windows read an element, as gradients ask."""
+        from_h, past_h = self.rows.c_readers("h")
+        from_w, past_w = self.columns.c_readers("w")
+        return {"FROM_H": from_h, "PAST_H": past_h, "FROM_W": from_w, "PAST_W": past_w}
 
 
 def seen(window: Window) -> int:

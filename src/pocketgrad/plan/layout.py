@@ -7,16 +7,26 @@ convolutions are fastest. See docs/adr/0011.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import ceil, prod
 
 from pocketgrad.ir.core import Graph, Node, Op, Value
-from pocketgrad.ops.average import AvgPool2d, AvgPool2dGrad
+from pocketgrad.ops.average import (
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool2dGrad,
+    AvgPool2d,
+    AvgPool2dGrad,
+)
 from pocketgrad.ops.conv import Conv, Conv2d, Conv2dGradInput, Conv2dGradWeight
 from pocketgrad.ops.linalg import MatMul
 from pocketgrad.ops.move import Concat, Flip, Pad, Slice
 from pocketgrad.ops.pointwise import Pointwise
-from pocketgrad.ops.pool import MaxPool2d, MaxPool2dGrad
+from pocketgrad.ops.pool import (
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool2dGrad,
+    MaxPool2d,
+    MaxPool2dGrad,
+)
 from pocketgrad.plan.domain import loopable
 from pocketgrad.plan.views import VIEW_OPS, View
 
@@ -29,12 +39,18 @@ IMAGES: Mapping[type[Op], tuple[int, ...]] = {
     MaxPool2dGrad: (0, 1),
     AvgPool2d: (0,),
     AvgPool2dGrad: (0,),
+    AdaptiveMaxPool2d: (0,),
+    AdaptiveMaxPool2dGrad: (0, 1),
+    AdaptiveAvgPool2d: (0,),
+    AdaptiveAvgPool2dGrad: (0,),
 }
 POSITIONED = (Pointwise, Concat, Slice, Pad, Flip)  # an image in is an image out, lying alike
 # Below this many channels an image is read number by number, so that it may lie anyhow.
 FEW_CHANNELS = 8
 # Row-major convolutions load from every place and test borders in vectors; docs/performance.md.
 ROW_MAJOR_RATE = 0.5
+
+Layout = Callable[[Graph, int], frozenset[Value]]
 
 
 def channels_last(graph: Graph, width: int) -> frozenset[Value]:

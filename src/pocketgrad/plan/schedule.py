@@ -17,7 +17,7 @@ from pocketgrad.ops.move import Concat, Pad, Reshape, Transpose
 from pocketgrad.ops.source import Constant
 from pocketgrad.plan.domain import SOURCES, analyse, loopable, reduced
 from pocketgrad.plan.fusion import Fusion, Group
-from pocketgrad.plan.layout import channels_last, readable_last, runs_last, takes_any
+from pocketgrad.plan.layout import Layout, channels_last, readable_last, runs_last, takes_any
 from pocketgrad.plan.plan import Step
 from pocketgrad.plan.views import VIEW_OPS, View, last, row_major, through, whole
 
@@ -30,13 +30,14 @@ class Schedule:
     views: Mapping[Value, View]
 
 
-def schedule(graph: Graph, lanes: int = 0) -> Schedule:
+def schedule(graph: Graph, lanes: int = 0, layout: Layout = channels_last) -> Schedule:
     """Group, order and place; donated inputs are overwritten wherever nothing reads them later.
 
     ``lanes``: floats in a vector of a device that may have images channels-last; 0 for others.
+    ``layout`` tells which do.
     """
     fusion = Fusion(graph)
-    images = channels_last(graph, lanes) if lanes else frozenset()
+    images = layout(graph, lanes) if lanes else frozenset()
     copied: set[Value] = set()
     while True:
         scheduler = _Scheduler(graph, fusion, images, copied)
@@ -101,7 +102,7 @@ class _Scheduler:
             return
         group = self.fusion.of[self.fusion.position[maker]]
         root = self.graph.nodes[group.root]  # whose kernel stores it
-        fits = target.dense or (runs_last(root, self.last) and target.pitch is not None)
+        fits = target.dense if not runs_last(root, self.last) else target.pitch is not None
         if group.loops or fits or isinstance(maker.op, (Concat, Conv2dGradWeight)):
             self.places[value] = target
 
