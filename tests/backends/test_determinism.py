@@ -19,7 +19,7 @@ from pocketgrad.ir.core import TensorType, Value
 from pocketgrad.nn.optim import SGD
 from pocketgrad.ops.arithmetic import mul
 from pocketgrad.train.session import Session
-from pocketgrad.train.step import Inputs, StepSpec
+from pocketgrad.train.step import Inputs, StepSpec, Stored
 
 STEPS = 20
 BATCH = 17
@@ -43,7 +43,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {"lenet5": lenet, "dropout": with_d
 def trained(name: str, device: str) -> dict[str, Array]:
     """All state and every loss after some steps on made-up images."""
     inputs = Inputs(
-        TensorType((BATCH, 1, 28, 28), uint8), TensorType((BATCH,), int32), (72.0,), (90.0,)
+        TensorType((BATCH, 1, 28, 28), uint8), TensorType((BATCH,), int32), Stored((72.0,), (90.0,))
     )
     spec = StepSpec(MODELS[name](), "cross_entropy", SGD(0.05, momentum=0.9))
     session = Session(spec, open_backend(device), seed=3)

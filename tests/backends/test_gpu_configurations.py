@@ -14,11 +14,11 @@ from pocketgrad.base.dtypes import float32, int32, uint8
 from pocketgrad.ir.core import TensorType
 from pocketgrad.nn.optim import SGD
 from pocketgrad.train.session import Session
-from pocketgrad.train.step import Inputs, StepSpec
+from pocketgrad.train.step import Inputs, StepSpec, Stored
 
 BATCH = 32
 INPUTS = Inputs(
-    TensorType((BATCH, 1, 28, 28), uint8), TensorType((BATCH,), int32), (72.0,), (90.0,)
+    TensorType((BATCH, 1, 28, 28), uint8), TensorType((BATCH,), int32), Stored((72.0,), (90.0,))
 )
 
 

@@ -18,7 +18,7 @@ from pocketgrad.base.dtypes import Array
 from pocketgrad.nn.optim import SGD
 from pocketgrad.train.batches import inputs_of
 from pocketgrad.train.session import Session
-from pocketgrad.train.step import StepSpec
+from pocketgrad.train.step import StepSpec, Stored
 
 pytestmark = pytest.mark.peer("torch")
 
@@ -85,7 +85,7 @@ def ours(name: str, device: str) -> tuple[dict[str, Array], Run]:
     dataset, given = batches()
     losses = []
     for x, y in given:
-        inputs = inputs_of(x, y, dataset.mean, dataset.std)
+        inputs = inputs_of(x, y, Stored.of(dataset))
         session.train(inputs, x, y, np.ones(BATCH, np.float32))
         losses.append(session.loss())
     return start, (np.array(losses), session.arrays())

@@ -20,6 +20,7 @@ from pocketgrad.ops.source import constant, iota
 from pocketgrad.ops.transcendental import exp, log
 
 REDUCTIONS = ("mean", "sum", "none")
+IGNORED = -100  # the label of what does not count
 
 
 def cross_entropy(
@@ -27,7 +28,7 @@ def cross_entropy(
     labels: Value,
     weight: Value | None = None,
     label_smoothing: float = 0.0,
-    ignore_index: int = -100,
+    ignore_index: int = IGNORED,
     reduction: str = "mean",
 ) -> Value:
     """-log softmax(logits)[label]; logits [N,C,…], integer labels [N,…], weight [N].
@@ -59,7 +60,7 @@ def cross_entropy(
     return reduced(where(counted, entropy, 0.0), share, reduction)
 
 
-def bad_label(labels: Value, classes: int, ignore_index: int = -100) -> Value:
+def bad_label(labels: Value, classes: int, ignore_index: int = IGNORED) -> Value:
     """int32: the smallest batch position with a label out of range, or the batch size if none."""
     index = as_labels(labels)
     n = index.shape[0]

@@ -17,7 +17,7 @@ import numpy as np
 from pocketgrad.base.dtypes import Array, dtype_of
 from pocketgrad.base.errors import DataError, DtypeError, SettingError, ShapeError
 from pocketgrad.ir.core import TensorType
-from pocketgrad.train.step import Inputs
+from pocketgrad.train.step import Inputs, Stored
 
 Source = Any  # a data set, a loader or an iterable of batches: told apart by what they can do
 
@@ -36,8 +36,7 @@ class Feed(Protocol):
     """Batches by epoch, in an order that can be taken up again at any place."""
 
     name: str
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
+    stored: Stored
 
     def per_epoch(self) -> int | None:
         """Batches in an epoch, if known."""
@@ -68,11 +67,9 @@ def feed_of(source: Source, batch: int, seed: int = 0, *, shuffle: bool = True) 
     return IterableFeed(source)
 
 
-def inputs_of(
-    x: Array, y: Array, mean: tuple[float, ...] = (0.0,), std: tuple[float, ...] = (1.0,)
-) -> Inputs:
+def inputs_of(x: Array, y: Array, stored: Stored = Stored()) -> Inputs:  # noqa: B008  # frozen
     """The types of a batch given as arrays."""
-    return Inputs(TensorType(x.shape, dtype_of(x)), TensorType(y.shape, dtype_of(y)), mean, std)
+    return Inputs(TensorType(x.shape, dtype_of(x)), TensorType(y.shape, dtype_of(y)), stored)
 
 
 def checked(x: Any, y: Any, weight: Any = None) -> Batch:
@@ -116,8 +113,7 @@ class LoaderFeed:
         self.loader = loader
         dataset = loader.dataset
         self.name = str(dataset.name)
-        self.mean: tuple[float, ...] = tuple(getattr(dataset, "mean", (0.0,)))
-        self.std: tuple[float, ...] = tuple(getattr(dataset, "std", (1.0,)))
+        self.stored = Stored.of(dataset)
 
     def per_epoch(self) -> int:
         return len(self.loader)
@@ -138,8 +134,7 @@ class LoaderFeed:
             "name": self.name,
             "sample": f"{dataset.x.dtype}{list(dataset.x.shape[1:])}",
             "labels_crc": zlib.crc32(np.ascontiguousarray(dataset.y).tobytes()),
-            "mean": list(self.mean),
-            "std": list(self.std),
+            **self.stored.to_json(),
             **made_by,
         }
 
@@ -147,12 +142,10 @@ class LoaderFeed:
 class IterableFeed:
     """Batches of the user's own making. Shorter ones are filled up to the size of the first."""
 
-    name = "batches"
-    mean: tuple[float, ...] = (0.0,)
-    std: tuple[float, ...] = (1.0,)
-
     def __init__(self, batches: Iterable[Any]) -> None:
         self.batches = batches
+        self.name = str(getattr(batches, "name", "batches"))
+        self.stored = Stored.of(batches)
         self._size = 0
 
     def per_epoch(self) -> int | None:

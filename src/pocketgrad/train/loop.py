@@ -84,7 +84,7 @@ class EpochRun:
         step = int(self.session.read_state("step"))
         for batch in self.feed.epoch(self.place.epoch, self.place.index):
             if self.inputs is None:
-                self.inputs = inputs_of(batch.x, batch.y, self.feed.mean, self.feed.std)
+                self.inputs = inputs_of(batch.x, batch.y, self.feed.stored)
                 fresh = self._build(self.inputs)
                 started = polled = time.perf_counter()
             where = f"epoch {self.place.epoch}, batch {self.place.index} (step {step})"
@@ -164,7 +164,7 @@ def evaluate(
     before = session.totals()
     try:
         for batch in feed.epoch(0):
-            inputs = inputs_of(batch.x, batch.y, feed.mean, feed.std)
+            inputs = inputs_of(batch.x, batch.y, feed.stored)
             session.evaluate(inputs, batch.x, batch.y, batch.weight)
             if not go_on():
                 return None

@@ -12,7 +12,7 @@ from pocketgrad.nn.module import Module
 from pocketgrad.nn.optim import Optimizer
 from pocketgrad.nn.schedule import Schedule
 from pocketgrad.train.batches import checked, inputs_of
-from pocketgrad.train.step import LossFunction, Numerics
+from pocketgrad.train.step import LossFunction, Numerics, Stored
 from pocketgrad.train.trainer import Trainer
 
 
@@ -29,7 +29,7 @@ class CompiledStep:
     def __call__(self, x: Any, y: Any, weight: Any = None) -> float:
         """One step; ``weight`` has a number per sample, 0 for one that does not count."""
         batch = checked(x, y, weight)
-        inputs = inputs_of(batch.x, batch.y, self.trainer.mean, self.trainer.std)
+        inputs = inputs_of(batch.x, batch.y, self.trainer.stored)
         found = (inputs.x, inputs.y)
         session = self.trainer.session
         if found != self._made_for:
@@ -74,5 +74,5 @@ def compile_step(
         accumulate=accumulate,
         numerics=numerics,
     )
-    trainer.mean, trainer.std = tuple(mean), tuple(std)
+    trainer.stored = Stored(tuple(mean), tuple(std))
     return CompiledStep(trainer)

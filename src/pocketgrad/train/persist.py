@@ -13,7 +13,7 @@ from pocketgrad.base.dtypes import Array
 from pocketgrad.base.errors import CheckpointError
 from pocketgrad.engine import checkpoint
 from pocketgrad.nn.module import Module
-from pocketgrad.train.step import StepSpec
+from pocketgrad.train.step import StepSpec, Stored
 
 _NORMALISATION = ("pocketgrad.mean", "pocketgrad.std")
 
@@ -36,6 +36,7 @@ def identity(spec: StepSpec, seed: int) -> dict[str, Any]:
         "optimizer": repr(spec.optimizer),
         "schedule": repr(spec.schedule),
         "accumulate": spec.accumulate,
+        "augment": repr(spec.augment),
         "seed": seed,
     }
 
@@ -66,11 +67,9 @@ def require_same(path: Path, saved: Mapping[str, Any], now: Mapping[str, Any]) -
         )
 
 
-def save_weights(
-    path: Path, model: Module, mean: tuple[float, ...], std: tuple[float, ...]
-) -> None:
+def save_weights(path: Path, model: Module, stored: Stored) -> None:
     """Weights under PyTorch's names, with how samples are normalised in the metadata."""
-    numbers = (" ".join(map(repr, values)) for values in (mean, std))
+    numbers = (" ".join(map(repr, values)) for values in (stored.mean, stored.std))
     metadata = {"format": "pt", **dict(zip(_NORMALISATION, numbers, strict=True))}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from pocketgrad.ir.core import TensorType
 from pocketgrad.nn.module import Module
 from pocketgrad.plan.summary import PlanSummary, summarise
 from pocketgrad.train.session import Session
-from pocketgrad.train.step import Inputs, StepSpec, build_graph
+from pocketgrad.train.step import Inputs, StepSpec, Stored, build_graph
 
 IMAGE_SIZES = (28, 32, 64, 96, 128, 160, 192, 224, 227, 256, 299)
 _STATE_KINDS = (
@@ -64,7 +64,7 @@ def expect(spec: StepSpec, batch: int, sample: Any = None) -> Expected:
     if hasattr(sample, "sample_shape") and hasattr(sample, "y"):
         x = TensorType((batch, *sample.sample_shape), dtype_of(np.empty(0, sample.x.dtype)))
         y = TensorType((batch, *sample.y.shape[1:]), dtype_of(sample.y))
-        inputs = Inputs(x, y, tuple(sample.mean), tuple(sample.std))
+        inputs = Inputs(x, y, Stored.of(sample))
         return Expected(inputs, f"data set '{sample.name}'")
     if isinstance(sample, tuple) and len(sample) == 2 and isinstance(sample[0], np.ndarray):
         x, y = (TensorType((batch, *a.shape[1:]), dtype_of(a)) for a in sample)
@@ -110,15 +110,15 @@ def _candidates(model: Module) -> Iterator[tuple[int, ...]]:
 
 def _with_target(spec: StepSpec, x: TensorType, std: tuple[float, ...] = (1.0,)) -> Inputs:
     """The batch type with the target that the loss takes."""
-    batch = x.shape[0]
-    unknown = Inputs(x, TensorType((batch,), int32), std=std)
+    batch, stored = x.shape[0], Stored(std=std)
+    unknown = Inputs(x, TensorType((batch,), int32), stored)
     prediction = build_graph(spec, unknown, "predict").outputs[0].type
     labels = TensorType((batch, *prediction.shape[2:]), int32)
     values = TensorType(prediction.shape, float32)
     options = (labels, values) if spec.loss == "cross_entropy" else (values, labels)
     problem: Exception | None = None
     for y in options:
-        inputs = Inputs(x, y, std=std)
+        inputs = Inputs(x, y, stored)
         try:
             build_graph(spec, inputs, "evaluate")
         except (ShapeError, DtypeError) as error:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Literal, get_args
+from fnmatch import fnmatchcase
+from functools import cached_property, reduce
+from typing import Any, Literal, get_args
 
 from pocketgrad.base.dtypes import ALL as DTYPES
 from pocketgrad.base.dtypes import DType, float32, int32, int64
-from pocketgrad.base.errors import SettingError, UnknownNameError
+from pocketgrad.base.errors import SettingError, ShapeError, UnknownNameError
 from pocketgrad.ir.build import Builder
 from pocketgrad.ir.core import Graph, TensorType, Value
 from pocketgrad.nn.module import Module
@@ -25,17 +26,20 @@ from pocketgrad.nn.parameter import Parameter
 from pocketgrad.nn.schedule import ConstantLR, Schedule
 from pocketgrad.nn.tracing import Tracing, tracing
 from pocketgrad.ops import loss as losses
-from pocketgrad.ops.arithmetic import add, cast, mul, sub
-from pocketgrad.ops.compare import eq, ge, isfinite, lt, where
+from pocketgrad.ops.arithmetic import add, cast, div, maximum, mul, sub
+from pocketgrad.ops.compare import eq, ge, isfinite, lt, ne, where
 from pocketgrad.ops.extremes import argmax
-from pocketgrad.ops.move import reshape, stack
+from pocketgrad.ops.move import reshape, slice_, stack
 from pocketgrad.ops.reduce import sum_
 from pocketgrad.ops.source import constant
 from pocketgrad.ops.tensor import Tensor
 from pocketgrad.passes.autodiff import gradients
+from pocketgrad.train.augment import Augment
 from pocketgrad.train.packing import Packing
 
-LossFunction = Callable[[Value, Value, Value], Value]  # prediction, target, weight -> scalar
+# Prediction, target, weight -> scalar. A model with several outputs gives them as a tuple, and a
+# loss may be several: by pattern of the names of the parameters that each of them trains.
+LossFunction = Callable[[Any, Value, Value], Value | Mapping[str, Value]]
 Kind = Literal["train", "accumulate", "apply", "evaluate", "predict"]
 # strict: only kernels that add the products an op means; fast: also Winograd's convolutions, whose
 # rounding is some ten times larger.
@@ -50,13 +54,44 @@ LOSSES: dict[str, LossFunction] = {
 
 
 @dataclass(frozen=True)
+class Stored:
+    """How stored samples become what the model sees: (x - mean) / std.
+
+    With ``parts`` above 1, x holds that many inputs of the model, stacked along axis 1.
+    """
+
+    mean: tuple[float, ...] = (0.0,)
+    std: tuple[float, ...] = (1.0,)
+    parts: int = 1
+
+    @staticmethod
+    def of(source: object) -> Stored:
+        """What a data set says of its samples, or says nothing of."""
+        mean, std = getattr(source, "mean", (0.0,)), getattr(source, "std", (1.0,))
+        return Stored(tuple(mean), tuple(std), getattr(source, "parts", 1))
+
+    def to_json(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {"mean": list(self.mean), "std": list(self.std), "parts": self.parts}
+
+    @staticmethod
+    def from_json(about: Mapping[str, Any]) -> Stored:
+        """What ``to_json`` gave."""
+        return Stored(tuple(about["mean"]), tuple(about["std"]), about.get("parts", 1))
+
+    @property
+    def plain(self) -> bool:
+        """Whether samples are taken as they are."""
+        return self.mean == (0.0,) and self.std == (1.0,)
+
+
+@dataclass(frozen=True)
 class Inputs:
-    """Types of one batch, and how stored numbers become what the model sees: (x - mean) / std."""
+    """Types of one batch, and what its numbers mean."""
 
     x: TensorType
     y: TensorType
-    mean: tuple[float, ...] = (0.0,)
-    std: tuple[float, ...] = (1.0,)
+    stored: Stored = Stored()
 
     @property
     def batch(self) -> int:
@@ -66,8 +101,7 @@ class Inputs:
     @property
     def normalised(self) -> bool:
         """Whether there is anything to do to x. Wide integers with no statistics are indices."""
-        plain = self.mean == (0.0,) and self.std == (1.0,)
-        return not plain or self.x.dtype not in (float32, int32, int64)
+        return not self.stored.plain or self.x.dtype not in (float32, int32, int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +114,7 @@ class StepSpec:
     schedule: Schedule = field(default_factory=ConstantLR)
     accumulate: int = 1
     numerics: Numerics = "fast"
+    augment: Augment | None = None
 
     def __post_init__(self) -> None:
         if self.numerics not in get_args(Numerics):
@@ -162,19 +197,19 @@ class _GraphOf:
             self.state = {n: self.builder.input(self.spec.state[n], n) for n in names}
             x = self.builder.input(self.inputs.x, "x")
             named = self._named_values()
-            prediction, trace = self._forward(x, named)
+            found, trace = self._forward(x, named)
+            prediction = found[0]
             if self.kind == "predict":
                 return self.builder.graph(self._named("prediction", prediction))
             y = self.builder.input(self.inputs.y, "y")
             weight = self.builder.input(TensorType((self.inputs.batch,)), "weight")
-            loss = self.spec.loss_function()(prediction, y, weight)
-            if loss.shape != () or not loss.dtype.is_float:
-                raise SettingError(f"the loss must be one float, got {loss.type}; average it")
+            parts = self._losses(found, y, weight)
+            loss = reduce(add, parts.values())
             self._measure(loss, prediction, y, weight)
             outputs = self._named("loss", loss)
             if self.kind != "evaluate":
                 self._keep_buffers(named, trace)
-                outputs += self._learn(loss, named)
+                outputs += self._learn(parts, named)
             return self.builder.graph(outputs, self.updates)
 
     def _read_by_prediction(self) -> list[str]:
@@ -186,27 +221,46 @@ class _GraphOf:
             named |= packing.views(self.state[name])
         return named
 
-    def _forward(self, x: Value, named: Mapping[str, Value]) -> tuple[Value, Tracing]:
-        if self.inputs.normalised:
-            x = _normalised(x, self.inputs)
+    def _forward(self, x: Value, named: Mapping[str, Value]) -> tuple[tuple[Value, ...], Tracing]:
         training = self.kind in ("train", "accumulate", "apply")
-        with tracing(named, training, self.state["seed"], self.state["step"]) as trace:
-            prediction = self.spec.model(x)
-        if not isinstance(prediction, Value):
+        seed, step = self.state["seed"], self.state["step"]
+        if training and self.spec.augment is not None:
+            x = self.spec.augment.moved(x, seed, step)
+        if self.inputs.normalised:
+            x = _normalised(x, self.inputs.stored)
+        if training and self.spec.augment is not None:
+            x = self.spec.augment.coloured(x, seed, step)
+        with tracing(named, training, seed, step) as trace:
+            found = self.spec.model(*_divided(x, self.inputs.stored.parts))
+        outputs = found if isinstance(found, tuple) else (found,)
+        if not outputs or not all(isinstance(v, Value) for v in outputs):
+            kinds = ", ".join(type(v).__name__ for v in outputs) or "nothing"
             raise SettingError(
-                f"the model's forward() must return one value, got {type(prediction).__name__}"
+                f"the model's forward() must return one value or a tuple of values, got {kinds}"
             )
-        return prediction, trace
+        return outputs, trace
+
+    def _losses(self, found: tuple[Value, ...], y: Value, weight: Value) -> dict[str, Value]:
+        """Each loss by the pattern of the parameters it trains; mostly one for all."""
+        given = self.spec.loss_function()(found if len(found) > 1 else found[0], y, weight)
+        losses = dict(given) if isinstance(given, Mapping) else {"*": given}
+        for loss in losses.values():
+            if loss.shape != () or not loss.dtype.is_float:
+                raise SettingError(f"the loss must be one float, got {loss.type}; average it")
+        return losses
 
     def _measure(self, loss: Value, prediction: Value, y: Value, weight: Value) -> None:
         """Totals over an epoch, and the first fault, without a download per step."""
         count = sum_(weight)
         correct, bad = constant(0.0), constant(self.inputs.batch, int32)
         if classifies(prediction.type, y.type):
-            hits = cast(eq(argmax(prediction, 1), losses.as_labels(y)), float32)
-            per_sample = reshape(hits, (hits.shape[0], -1))
-            correct = sum_(mul(per_sample, reshape(weight, (-1, 1))))
-            correct = mul(correct, 1.0 / max(per_sample.shape[1], 1))
+            labels = losses.as_labels(y)
+            hits = cast(eq(argmax(prediction, 1), labels), float32)
+            if len(y.shape) > 1:  # several labels per sample, of which some may be padding
+                rows = (y.shape[0], -1)
+                counted = reshape(cast(ne(labels, losses.IGNORED), float32), rows)
+                hits = div(sum_(reshape(hits, rows), 1), maximum(sum_(counted, 1), 1.0))
+            correct = sum_(mul(hits, weight))
             bad = losses.bad_label(y, prediction.shape[1])
         totals = self.state["totals"]
         self.updates[totals] = add(totals, stack([mul(loss, count), count, correct]))
@@ -226,14 +280,19 @@ class _GraphOf:
                 old = self.state[name]
                 self.updates[old] = where(self._sound(), packing.join(latest), old)
 
-    def _learn(self, loss: Value, named: Mapping[str, Value]) -> list[Value]:
+    def _learn(self, parts: Mapping[str, Value], named: Mapping[str, Value]) -> list[Value]:
         """Backward and update; returns the flat gradients as outputs."""
         names = [n for share in self.spec.shares for n in share.names]
-        cts = gradients(self.builder, loss, [named[n] for n in names])
-        by_name = {
-            n: ct if ct is not None else constant(0.0, float32, named[n].shape)
-            for n, ct in zip(names, cts, strict=True)
-        }
+        by_name: dict[str, Value] = {}
+        for pattern, loss in parts.items():
+            mine = [n for n in names if n not in by_name and fnmatchcase(n, pattern)]
+            if not mine and names:
+                raise UnknownNameError("parameter for a loss", pattern, names)
+            cts = gradients(self.builder, loss, [named[n] for n in mine])
+            for n, ct in zip(mine, cts, strict=True):
+                by_name[n] = constant(0.0, float32, named[n].shape) if ct is None else ct
+        if idle := [n for n in names if n not in by_name]:
+            raise SettingError(f"no loss trains '{idle[0]}'; the losses are for {', '.join(parts)}")
         with self.builder.located("", "update"):
             flats = [
                 self.spec.packings[f"parameters.{i}"].join(by_name)
@@ -295,16 +354,26 @@ def has_classes(spec: StepSpec, inputs: Inputs) -> bool:
     return classifies(build_graph(spec, inputs, "predict").outputs[0].type, inputs.y)
 
 
-def _normalised(x: Value, inputs: Inputs) -> Value:
+def _divided(x: Value, parts: int) -> list[Value]:
+    """The inputs of the model that are stacked along axis 1."""
+    if parts == 1:
+        return [x]
+    if len(x.shape) < 2 or x.shape[1] != parts:
+        raise ShapeError(f"{parts} inputs of the model are stacked along axis 1, x is {x.type}")
+    shape = (x.shape[0], *x.shape[2:])
+    return [reshape(slice_(x, 1, i, i + 1), shape) for i in range(parts)]
+
+
+def _normalised(x: Value, stored: Stored) -> Value:
     """(x - mean) / std per channel, from the bytes the batch travelled as."""
     x = cast(x, float32)
-    if inputs.mean == (0.0,) and inputs.std == (1.0,):
+    if stored.plain:
         return x
-    scale = [1.0 / s for s in inputs.std]
-    if len(set(zip(inputs.mean, scale, strict=True))) == 1:
-        return mul(sub(x, inputs.mean[0]), scale[0])
+    scale = [1.0 / s for s in stored.std]
+    if len(set(zip(stored.mean, scale, strict=True))) == 1:
+        return mul(sub(x, stored.mean[0]), scale[0])
     column = (len(scale), *(1,) * (len(x.shape) - 2))
-    mean = reshape(stack([constant(m) for m in inputs.mean]), column)
+    mean = reshape(stack([constant(m) for m in stored.mean]), column)
     return mul(sub(x, mean), reshape(stack([constant(s) for s in scale]), column))
 
 

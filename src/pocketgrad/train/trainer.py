@@ -7,7 +7,7 @@ It ties the parts together; the step is in ``step``, the device state in ``sessi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from pocketgrad.nn.optim import SGD, Optimizer
 from pocketgrad.nn.schedule import ConstantLR, Schedule
 from pocketgrad.plan.summary import PlanSummary
 from pocketgrad.train import persist
+from pocketgrad.train.augment import Augment
 from pocketgrad.train.batches import as_input, check_batch, checked, feed_of, inputs_of, padded
 from pocketgrad.train.callbacks import Callback
 from pocketgrad.train.device import LOG, open_place
@@ -34,7 +35,7 @@ from pocketgrad.train.metrics import Metric
 from pocketgrad.train.preview import expect, preview
 from pocketgrad.train.progress import display
 from pocketgrad.train.session import Session
-from pocketgrad.train.step import LossFunction, Numerics, StepSpec, has_classes
+from pocketgrad.train.step import LossFunction, Numerics, StepSpec, Stored, has_classes
 
 BATCH = 64
 
@@ -63,6 +64,7 @@ class Trainer:
         seed: int = 0,
         accumulate: int = 1,
         numerics: Numerics = "fast",
+        augment: Augment | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> None:
         check_batch(1, seed)
@@ -71,19 +73,24 @@ class Trainer:
         self.net, self.seed, self.callbacks = net, seed, tuple(callbacks)
         self.optimizer = optimizer or SGD(0.05)
         self._loss, self._schedule = loss, schedule or ConstantLR()
-        self._accumulate, self._numerics = accumulate, numerics
+        self._accumulate, self._numerics, self._augment = accumulate, numerics, augment
         self.spec = self._new_spec()
         self.spec.loss_function()  # an unknown name is told at once
         self.place = open_place(device)
         self.progress = Progress()
-        self.mean: tuple[float, ...] = (0.0,)  # of the samples seen in training, as stored
-        self.std: tuple[float, ...] = (1.0,)
+        self.stored = Stored()  # of the samples seen in training
         self.batch = BATCH
         self._session: Session | None = None
 
     def _new_spec(self) -> StepSpec:
         return StepSpec(
-            self.net, self._loss, self.optimizer, self._schedule, self._accumulate, self._numerics
+            self.net,
+            self._loss,
+            self.optimizer,
+            self._schedule,
+            self._accumulate,
+            self._numerics,
+            self._augment,
         )
 
     @property
@@ -138,7 +145,7 @@ class Trainer:
         if epochs < 0:
             raise SettingError(f"epochs {epochs}: choose 0 or more")
         feed = feed_of(dataset, batch, self.seed)
-        self.batch, self.mean, self.std = batch, feed.mean, feed.std
+        self.batch, self.stored = batch, feed.stored
         folder = None if checkpoint is None else Path(checkpoint)
         held_out = None if validate is None else feed_of(validate, batch, shuffle=False)
         fit = Fit(self, feed, epochs, held_out, display(progress), folder, checkpoint_every_s)
@@ -149,7 +156,7 @@ class Trainer:
     def step(self, x: Any, y: Any, weight: Any = None) -> float:
         """One training step on one batch; its loss."""
         batch = checked(x, y, weight)
-        inputs = inputs_of(batch.x, batch.y, self.mean, self.std)
+        inputs = inputs_of(batch.x, batch.y, self.stored)
         session = self.session
         session.train(inputs, batch.x, batch.y, batch.weight)
         loss = session.loss()
@@ -174,7 +181,7 @@ class Trainer:
         classes = False
         scores, targets = [], []
         for b in feed.epoch(0):
-            inputs = inputs_of(b.x, b.y, feed.mean, feed.std)
+            inputs = inputs_of(b.x, b.y, feed.stored)
             classes = has_classes(self.spec, inputs)
             if not metrics:
                 break
@@ -197,7 +204,7 @@ class Trainer:
         for start in range(0, len(samples), self.batch):
             rows = samples[start : start + self.batch]
             whole = padded(rows, self.batch)
-            inputs = inputs_of(whole, np.empty(self.batch, np.int32), self.mean, self.std)
+            inputs = inputs_of(whole, np.empty(self.batch, np.int32), self.stored)
             found.append(self.session.predict(inputs, whole)[: len(rows)])
         return np.concatenate(found)
 
@@ -220,7 +227,7 @@ class Trainer:
     def activations(self, x: Any, names: str | Sequence[str]) -> dict[str, Array]:
         """What layers give for a batch, in evaluation mode, by the layers' names."""
         samples = as_input("x", x)
-        inputs = inputs_of(samples, np.empty(len(samples), np.int32), self.mean, self.std)
+        inputs = inputs_of(samples, np.empty(len(samples), np.int32), self.stored)
         wanted = [names] if isinstance(names, str) else list(names)
         return activations(self.session, inputs, samples, wanted)
 
@@ -267,7 +274,7 @@ class Trainer:
     def save(self, path: str | Path) -> Path:
         """Write the weights as safetensors, under PyTorch's names."""
         self.session.store_model()
-        persist.save_weights(Path(path), self.net, self.mean, self.std)
+        persist.save_weights(Path(path), self.net, self.stored)
         return Path(path)
 
     def load(self, path: str | Path, strict: bool = True) -> None:
@@ -276,7 +283,7 @@ class Trainer:
         self.net.load_state_dict(arrays, strict)
         self.session.load_model()
         if normalisation is not None:
-            self.mean, self.std = normalisation
+            self.stored = replace(self.stored, mean=normalisation[0], std=normalisation[1])
 
     def checkpoint(self, folder: str | Path) -> Path:
         """Write all that training needs to go on; the last two are kept."""
@@ -284,8 +291,7 @@ class Trainer:
             "identity": persist.identity(self.spec, self.seed),
             "device": self.device,
             "versions": persist.versions(),
-            "mean": list(self.mean),
-            "std": list(self.std),
+            **self.stored.to_json(),
         }
         return checkpoint.save(Path(folder), self.progress.batches, self.session.export(), about)
 
@@ -307,6 +313,6 @@ class Trainer:
             )
         self.session.restore(saved.arrays)
         self.session.store_model()
-        self.mean, self.std = tuple(saved.about["mean"]), tuple(saved.about["std"])
+        self.stored = Stored.from_json(saved.about)
         self.progress = Progress.from_json(saved.about, saved.path)
         return saved.path

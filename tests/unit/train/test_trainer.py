@@ -8,6 +8,7 @@ from tests.helpers.training import Counting, plain_net, same, sgd, small_data, s
 
 import pocketgrad as pg
 from pocketgrad.data import Loader
+from pocketgrad.train.step import Stored
 
 ROUNDING = 1e-5  # of sums of a few hundred float32 products
 
@@ -56,7 +57,7 @@ def test_the_last_short_batch_counts_exactly(device: str) -> None:
     filled, exact = trainer(device=device), trainer(device=device)
     loader = Loader(data, 64, seed=0)
     batches = [loader.batch_at(0, i) for i in range(2)]
-    exact.mean, exact.std = data.mean, data.std
+    exact.stored = Stored.of(data)
     losses = [exact.step(b.x[: b.count], b.y[: b.count]) for b in batches]
     history = filled.fit(data, 1, 64, progress=False)
     assert history[0].loss == pytest.approx((losses[0] * 64 + losses[1] * 16) / 80, rel=ROUNDING)
@@ -148,7 +149,7 @@ def test_any_number_of_samples_can_be_predicted(device: str) -> None:
 def test_activations_and_parameters_are_arrays_that_fit_together() -> None:
     data = small_data(8)
     made = trainer(plain_net())
-    made.mean, made.std = data.mean, data.std
+    made.stored = Stored.of(data)
     seen = made.activations(data.x, ["1", "2", "3"])
     p = made.parameters()
     np.testing.assert_allclose(np.tanh(seen["1"]), seen["2"], rtol=1e-6)
