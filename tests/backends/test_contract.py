@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from tests.helpers.canary import WatchingBackend
@@ -16,6 +18,7 @@ from pocketgrad.ir.build import Builder
 from pocketgrad.ir.core import Graph, TensorType
 from pocketgrad.ops.arithmetic import add, cast, mul, neg
 from pocketgrad.ops.reduce import sum_
+from pocketgrad.trace.clock import align
 
 
 def contents(backend: Backend, buffer: object, nbytes: int) -> Array:
@@ -142,6 +145,43 @@ def test_a_buffer_beyond_the_device_is_refused(backend: Backend) -> None:
         backend.alloc(limit + 1)
 
 
+def test_launches_tell_when_they_ran_and_on_whose_clock(backend: Backend) -> None:
+    """Times rise within a launch, launches of one queue follow each other, ties enclose the run."""
+    executable = compile_graph(counting_graph(), backend)
+    executable.run({"x": np.ones(33, np.float32)})
+    backend.finish()
+    profiling = backend.profiling()
+    before = profiling.ties()
+    for _ in range(2):
+        executable.run({"x": np.ones(33, np.float32)})
+    ran = profiling.take()
+    after = profiling.ties()
+    assert profiling.take() == []
+    launches = [r for r in ran if r.kind == "launch"]
+    assert [r.number for r in launches] == [*range(executable.bound.launches)] * 2
+    assert {r.queue for r in launches} == set(before) == set(after)
+    for r in ran:
+        assert r.queued_ns <= r.submitted_ns <= r.start_ns <= r.end_ns
+    for first, second in pairwise(launches):
+        assert first.end_ns <= second.start_ns
+    for queue in before:
+        clock = align([before[queue], after[queue]])
+        assert clock.error_ns < 1e9
+        mine = [r for r in launches if r.queue == queue]
+        assert before[queue].before_ns <= clock.host_ns(mine[0].start_ns) + clock.error_ns
+        assert clock.host_ns(mine[-1].end_ns) - clock.error_ns <= after[queue].after_ns
+    profiling.on = False
+    executable.run()
+    assert profiling.take() == []
+    profiling.close()
+    executable.run()
+    assert executable.read("total") == 33 * 5
+    assert len(executable.bound.owners) == executable.bound.launches
+    assert {p for owner in executable.bound.owners for p in owner} <= set(
+        range(len(executable.plan.steps))
+    )
+
+
 def test_the_null_backend_plans_and_refuses_to_compute() -> None:
     backend = NullBackend()
     plan, lowered = plan_graph(counting_graph(), backend)
@@ -151,3 +191,5 @@ def test_the_null_backend_plans_and_refuses_to_compute() -> None:
         executable.run({"x": np.ones(33, np.float32)})
     with pytest.raises(DeviceError, match="cannot compute it"):
         executable.read("total")
+    with pytest.raises(DeviceError, match="cannot compute it"):
+        backend.profiling()

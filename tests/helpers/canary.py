@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgrad.backends.api import Backend, Bound, Lowered
+from pocketgrad.backends.api import Backend, Bound, Lowered, Profiling
 from pocketgrad.base.dtypes import Array
 from pocketgrad.ir.core import Value
 from pocketgrad.plan.plan import Slot, Step
@@ -64,6 +64,9 @@ class WatchingBackend:
     def finish(self) -> None:
         self.inner.finish()
 
+    def profiling(self) -> Profiling:
+        return self.inner.profiling()
+
     def contents(self, buffer: Guarded) -> Array:
         """All bytes, canaries included."""
         out = np.empty(FRONT + buffer.nbytes + BEHIND, np.uint8)
@@ -84,7 +87,7 @@ class WatchedProgram:
     ) -> None:
         self.backend, self.bound, self.lowered = backend, bound, lowered
         self.buffers, self.slots = buffers, slots
-        self.launches = bound.launches
+        self.launches, self.owners = bound.launches, bound.owners
 
     def run(self) -> None:
         before = self._contents()

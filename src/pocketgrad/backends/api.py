@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pocketgrad.base.dtypes import Array
 from pocketgrad.ir.core import Value
 from pocketgrad.kernels.spec import DeviceInfo, Rendered
 from pocketgrad.plan.plan import Slot, Step
+from pocketgrad.trace.clock import Tie
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +31,43 @@ class Bound(Protocol):
 
     launches: int
 
+    @property
+    def owners(self) -> Sequence[tuple[int, ...]]:
+        """For each launch the steps of the plan that it computes, wholly or in part."""
+
     def run(self) -> None:
         """Enqueue every launch in order; returns before they end. Allocates nothing."""
 
     def run_step(self, position: int) -> None:
         """Enqueue the launches of one step: for looking at what each does."""
+
+
+class Ran(NamedTuple):
+    """A command that has ended, with its times in nanoseconds on the clock of its device."""
+
+    kind: Literal["launch", "upload"]
+    number: int  # of the launch in its program; the bytes of an upload
+    queue: str
+    queued_ns: int
+    submitted_ns: int
+    start_ns: int
+    end_ns: int
+
+
+class Profiling(Protocol):
+    """When commands ran, from its making until ``close``. Commands are kept while ``on``."""
+
+    source: str  # how times are known: 'device events' or 'host clock'
+    on: bool
+
+    def ties(self) -> Mapping[str, Tie]:
+        """A moment on the clock of each queue and on ours; waits for what was enqueued."""
+
+    def take(self) -> list[Ran]:
+        """What was kept since the last time, in the order of enqueueing; waits for its end."""
+
+    def close(self) -> None:
+        """Go back to running without records."""
 
 
 class Backend(Protocol):
@@ -68,3 +101,6 @@ class Backend(Protocol):
 
     def finish(self) -> None:
         """Wait until all that was enqueued has ended."""
+
+    def profiling(self) -> Profiling:
+        """Begin to keep when commands run. DeviceError, saying why, where that cannot be told."""

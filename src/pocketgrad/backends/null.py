@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pocketgrad import kernels
-from pocketgrad.backends.api import Bound, Lowered
+from pocketgrad.backends.api import Bound, Lowered, Profiling
 from pocketgrad.base.dtypes import Array
 from pocketgrad.base.errors import DeviceError
 from pocketgrad.ir.core import Value
@@ -63,10 +63,14 @@ class NullBackend:
         buffers: Mapping[str, NullBuffer],
         slots: Mapping[Value, Slot],
     ) -> Bound:
-        return NullProgram(sum(len(low.rendered.launches) for low in lowered), self._refusal())
+        owners = [(i,) for i, low in enumerate(lowered) for _ in low.rendered.launches]
+        return NullProgram(len(owners), owners, self._refusal())
 
     def finish(self) -> None:
         """Nothing is pending."""
+
+    def profiling(self) -> Profiling:
+        raise self._refusal()
 
     def _refusal(self) -> DeviceError:
         return DeviceError(
@@ -80,6 +84,7 @@ class NullProgram:
     """Counts launches."""
 
     launches: int
+    owners: Sequence[tuple[int, ...]]
     refusal: DeviceError
 
     def run(self) -> None:

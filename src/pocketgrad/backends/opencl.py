@@ -12,6 +12,7 @@ import numpy as np
 from pocketgrad import kernels
 from pocketgrad.backends import platforms
 from pocketgrad.backends.api import Lowered
+from pocketgrad.backends.events import EventTiming
 from pocketgrad.backends.programs import build_all, entry_name
 from pocketgrad.backends.quarantine import Verdict, quarantine
 from pocketgrad.backends.runtimes import DeviceReport
@@ -59,6 +60,7 @@ class OpenCLBackend:
         self.device = device
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
+        self.timing: EventTiming | None = None
         self.excluded: Mapping[str, Verdict] = {v.family: v for v in quarantine().failed(report)}
         self._announced: set[str] = set()
         self._staged: list[tuple[Any, Array]] = []
@@ -91,6 +93,8 @@ class OpenCLBackend:
             self.queue, buffer, held, dst_offset=offset, is_blocking=False
         )
         self._staged.append((event, held))
+        if self.timing is not None:
+            self.timing.keep("upload", held.nbytes, event)
 
     def read(self, buffer: Any, offset: int, out: Array) -> None:
         if out.nbytes:
@@ -128,6 +132,11 @@ class OpenCLBackend:
         self.queue.finish()
         self._staged.clear()
 
+    def profiling(self) -> EventTiming:
+        self.finish()
+        self.timing = EventTiming(self, self._cl)
+        return self.timing
+
 
 class OpenCLProgram:
     """Kernels with preset arguments, in order."""
@@ -142,29 +151,35 @@ class OpenCLProgram:
         cl = backend._cl
         launches = [launch for low in lowered for launch in low.rendered.launches]
         programs = build_all(backend.context, backend.device, [ln.source for ln in launches])
-        self._enqueue, self._queue = cl.enqueue_nd_range_kernel, backend.queue
+        self._enqueue, self._backend = cl.enqueue_nd_range_kernel, backend
         self._held = dict(buffers)  # set_args does not keep buffers alive
         self._launches: list[tuple[Any, tuple[int, ...], tuple[int, ...] | None]] = []
         self._ends: list[int] = []  # of each step in the list of launches
-        for low in lowered:
+        self.owners: list[tuple[int, ...]] = []
+        for position, low in enumerate(lowered):
             for launch in low.rendered.launches:
                 if 0 in launch.global_size:
                     continue
                 kernel = cl.Kernel(programs[launch.source], entry_name(launch.source))
                 kernel.set_args(*_arguments(launch, buffers, slots))
                 self._launches.append((kernel, launch.global_size, launch.local_size))
+                self.owners.append((position,))
             self._ends.append(len(self._launches))
         self.launches = len(self._launches)
 
     def run(self) -> None:
-        enqueue, queue = self._enqueue, self._queue
-        for kernel, global_size, local_size in self._launches:
-            enqueue(queue, kernel, global_size, local_size)
+        enqueue, queue, timing = self._enqueue, self._backend.queue, self._backend.timing
+        if timing is None:
+            for kernel, global_size, local_size in self._launches:
+                enqueue(queue, kernel, global_size, local_size)
+            return
+        for number, (kernel, global_size, local_size) in enumerate(self._launches):
+            timing.keep("launch", number, enqueue(queue, kernel, global_size, local_size))
 
     def run_step(self, position: int) -> None:
         start = self._ends[position - 1] if position else 0
         for kernel, global_size, local_size in self._launches[start : self._ends[position]]:
-            self._enqueue(self._queue, kernel, global_size, local_size)
+            self._enqueue(self._backend.queue, kernel, global_size, local_size)
 
 
 def _arguments(

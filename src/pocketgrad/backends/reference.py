@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from pocketgrad.backends.api import Lowered
+from pocketgrad.backends.api import Lowered, Ran
 from pocketgrad.base.dtypes import Array
 from pocketgrad.ir.core import Value
 from pocketgrad.kernels.spec import DeviceInfo, Rendered
 from pocketgrad.plan.plan import Slot, Step
 from pocketgrad.plan.views import View
+from pocketgrad.trace.clock import Tie, now_ns
 
 INFO = DeviceInfo(
     name="NumPy",
@@ -32,6 +33,9 @@ class ReferenceBackend:
 
     name = "reference"
     info = INFO
+
+    def __init__(self) -> None:
+        self.timing: HostTiming | None = None
 
     def alloc(self, nbytes: int) -> Array:
         return np.zeros(max(nbytes, 1), np.uint8)
@@ -56,19 +60,57 @@ class ReferenceBackend:
         buffers: Mapping[str, Array],
         slots: Mapping[Value, Slot],
     ) -> ReferenceProgram:
-        return ReferenceProgram([low.step for low in lowered], buffers, slots)
+        return ReferenceProgram(self, [low.step for low in lowered], buffers, slots)
 
     def finish(self) -> None:
         """NumPy has nothing pending."""
+
+    def profiling(self) -> HostTiming:
+        self.timing = HostTiming(self)
+        return self.timing
+
+
+class HostTiming:
+    """Steps of the plan by the host's clock: they run when they are called."""
+
+    source = "host clock"
+
+    def __init__(self, backend: ReferenceBackend) -> None:
+        self.on = True
+        self._backend = backend
+        self._kept: list[Ran] = []
+
+    def keep(self, position: int, start_ns: int, end_ns: int) -> None:
+        """Append one step."""
+        if self.on:
+            self._kept.append(Ran("launch", position, "host", start_ns, start_ns, start_ns, end_ns))
+
+    def ties(self) -> Mapping[str, Tie]:
+        """It is one clock."""
+        now = now_ns()
+        return {"host": Tie(now, now, now)}
+
+    def take(self) -> list[Ran]:
+        kept, self._kept = self._kept, []
+        return kept
+
+    def close(self) -> None:
+        self._backend.timing = None
 
 
 class ReferenceProgram:
     """Steps over views of the buffers."""
 
     def __init__(
-        self, steps: Sequence[Step], buffers: Mapping[str, Array], slots: Mapping[Value, Slot]
+        self,
+        backend: ReferenceBackend,
+        steps: Sequence[Step],
+        buffers: Mapping[str, Array],
+        slots: Mapping[Value, Slot],
     ) -> None:
+        self._backend = backend
         self.launches = len(steps)
+        self.owners = [(i,) for i in range(len(steps))]
         self._steps = [
             (
                 step,
@@ -83,6 +125,15 @@ class ReferenceProgram:
             self.run_step(position)
 
     def run_step(self, position: int) -> None:
+        timing = self._backend.timing
+        if timing is None:
+            self._compute(position)
+            return
+        start = now_ns()
+        self._compute(position)
+        timing.keep(position, start, now_ns())
+
+    def _compute(self, position: int) -> None:
         step, reads, writes = self._steps[position]
         known = {v: np.array(a, order="C") for v, a in reads.items()}
         with np.errstate(all="ignore"):  # infinities and NaN are results, as on any device
