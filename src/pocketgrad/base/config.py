@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,11 @@ def settings() -> Settings:
         verify=env.get("POCKETGRAD_VERIFY", "0") == "1",
         icd_vendors=env.get("OCL_ICD_VENDORS", ""),
     )
+
+
+def environment_with(more: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a child process: that of this one, and more."""
+    return {**os.environ, **more}
 
 
 def _seconds(name: str, text: str | None, default: float) -> float:
