@@ -17,9 +17,9 @@ from pocketgrad.telemetry.energy import (
     idle_state_ratio,
     paper_eq4_j,
     trapezoid_j,
-    unwrapped,
     utilisation,
 )
+from pocketgrad.trace.counting import unwrapped
 from pocketgrad.trace.model import Channel, Kind, Series
 
 S = 1_000_000_000
