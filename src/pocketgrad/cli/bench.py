@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "bench"
 HELP = "measure training steps beside other frameworks, interleaved, from the same weights"
-EXAMPLE = "pocketgrad bench compare --model lenet5 --batch 32 --peers torch"
+EXAMPLE = "pocketgrad bench compare --model lenet5 --batch 32 --peers torch --json"
 INTERRUPTED, SLOWER = 130, 1
 COMPARE_EXAMPLES = """examples:
   pocketgrad bench compare --model lenet5 --batch 32 --peers torch
