@@ -55,6 +55,7 @@ def compare(
         flops = prepare(workload, Path(folder))
         contestants = [Remote(p, python_of(p.adapter)) for p in takers]
         runner = Runner(contestants, Path(folder), settings, Load(), progress)
+        runner.gauges = {p.variant.name: Remote(p) for p in takers if p.adapter == OURS}
         entries = runner.run()
     more = {
         "command": " ".join(sys.argv),
@@ -63,6 +64,7 @@ def compare(
                      "steps": settings.steps, "threads": settings.threads},
         "machine": machine(),
         "reference": runner.reference,
+        "ceilings": runner.ceilings,
         "interrupted": runner.interrupted,
         "notes": runner.notes,
     }  # fmt: skip

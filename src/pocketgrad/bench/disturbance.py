@@ -29,16 +29,22 @@ class Finding:
     advice: str
 
 
-def findings(blocks: Sequence[Block]) -> list[Finding]:
-    """Of one participant."""
+def findings(blocks: Sequence[Block], common: Sequence[float] = ()) -> list[Finding]:
+    """Of one participant; ``common`` holds what slowed all of them, a factor per round."""
     found = [*_load(blocks), *_idlers(blocks)]
     if len(blocks) >= FEW:
-        groups = two_groups([b.step_s for b in blocks])
+        times = freed([b.step_s for b in blocks], common)
+        groups = two_groups(times)
         if groups:
-            found.append(_half_speed(blocks, groups))
+            found.append(_half_speed(blocks, times, groups))
         else:
-            found += _drift(blocks) or _wide(blocks)
+            found += _drift(times) or _wide(times)
     return found
+
+
+def freed(times: Sequence[float], common: Sequence[float]) -> list[float]:
+    """Times as they would be at the machine's usual speed."""
+    return [t / f for t, f in zip(times, common, strict=False)] if common else list(times)
 
 
 def two_groups(times: Sequence[float]) -> tuple[float, float] | None:
@@ -55,10 +61,12 @@ def two_groups(times: Sequence[float]) -> tuple[float, float] | None:
     return best
 
 
-def _half_speed(blocks: Sequence[Block], groups: tuple[float, float]) -> Finding:
+def _half_speed(
+    blocks: Sequence[Block], times: Sequence[float], groups: tuple[float, float]
+) -> Finding:
     fast, slow = groups
     limit = (fast * slow) ** 0.5
-    late = [b for b in blocks if b.step_s > limit]
+    late = [b for b, t in zip(blocks, times, strict=True) if t > limit]
     cores = statistics.median(b.cpu_ns / b.ns for b in late)
     text = f"{len(late)} of {len(blocks)} blocks took {slow / fast:.2g} times as long as the others"
     if cores > 1.5:
@@ -74,8 +82,7 @@ def _half_speed(blocks: Sequence[Block], groups: tuple[float, float]) -> Finding
     )
 
 
-def _drift(blocks: Sequence[Block]) -> list[Finding]:
-    times = [b.step_s for b in blocks]
+def _drift(times: Sequence[float]) -> list[Finding]:
     third = len(times) // 3
     change = statistics.median(times[-third:]) / statistics.median(times[:third]) - 1
     pairs = [(a, b) for i, a in enumerate(times) for b in times[i + 1 :]]
@@ -92,8 +99,8 @@ def _drift(blocks: Sequence[Block]) -> list[Finding]:
     ]
 
 
-def _wide(blocks: Sequence[Block]) -> list[Finding]:
-    width = spread([b.step_s for b in blocks]).relative
+def _wide(times: Sequence[float]) -> list[Finding]:
+    width = spread(times).relative
     if width < WIDE:
         return []
     return [

@@ -7,12 +7,14 @@ from dataclasses import asdict
 from typing import Any
 
 from pocketgrad.bench.adapters import OURS
+from pocketgrad.bench.common import factors, unsteadiness
 from pocketgrad.bench.disturbance import findings
 from pocketgrad.bench.runner import LEAD, Block, Entry
 from pocketgrad.bench.stats import ratio, spread
 from pocketgrad.bench.task import Workload
 
 FORMAT = "pocketgrad-bench-1"
+Ceilings = Mapping[str, Sequence[Mapping[str, float]]]  # by device, in order of measuring
 
 
 def result(
@@ -20,6 +22,8 @@ def result(
 ) -> dict[str, Any]:
     """One comparison; ``more`` is what the caller knows of the machine and the command."""
     known = list(entries.values())
+    ceilings = more.get("ceilings", {})
+    common = factors([e.times for e in known if e.took_part])
     speedups = speedups_of(known)
     best = best_torch(speedups)
     return {
@@ -27,14 +31,18 @@ def result(
         "workload": {**workload.to_json(), "step_flops": flops, "loss": "cross-entropy",
                      "optimizer": "SGD with momentum", "dropout": "off"},
         **more,
-        "participants": [described(entry, flops) for entry in known],
+        "participants": [described(entry, flops, ceilings, common) for entry in known],
+        "round_factors": common,
+        "disturbances": [asdict(f) for f in unsteadiness(common)],
         "speedup": speedups,
         "speedup_best_torch_fp32": best["value"] if best else None,
         "best_torch_fp32": best,
     }  # fmt: skip
 
 
-def described(entry: Entry, flops: int) -> dict[str, Any]:
+def described(
+    entry: Entry, flops: int, ceilings: Ceilings, common: Sequence[float]
+) -> dict[str, Any]:
     """One participant."""
     variant = entry.participant.variant
     found: dict[str, Any] = {
@@ -55,10 +63,11 @@ def described(entry: Entry, flops: int) -> dict[str, Any]:
         "warmups": [raw(block) for block in entry.warmups],
         "peak_nbytes": entry.told.get("peak_nbytes"),
         "facts": entry.told.get("facts", {}),
-        "ceilings": entry.ceilings,
     }
     if entry.blocks:
         found |= _summary(entry, flops)
+        found["disturbances"] = [asdict(f) for f in findings(entry.blocks, common)]
+        found |= _shares(found, best_ceilings(ceilings, variant.name))
     return found
 
 
@@ -77,14 +86,24 @@ def _summary(entry: Entry, flops: int) -> dict[str, Any]:
         "gflops": flops / middle.median / 1e9,
         "gb_per_s": nbytes / middle.median / 1e9 if nbytes else None,
         "growth_nbytes": peak - idle if peak and idle else None,
-        "disturbances": [asdict(f) for f in findings(entry.blocks)],
     }
-    if entry.ceilings:
-        best = {key: max(c[key] for c in entry.ceilings) for key in entry.ceilings[0]}
-        found["share_of_fma_peak"] = found["gflops"] / best["fma_gflops"]
-        if nbytes:
-            found["share_of_copy_bandwidth"] = found["gb_per_s"] / best["copy_gb_per_s"]
     return found
+
+
+def best_ceilings(ceilings: Ceilings, device: str) -> dict[str, float]:
+    """The best seen: of one device, or for a peer of all."""
+    seen = ceilings[device] if device in ceilings else [c for cs in ceilings.values() for c in cs]
+    return {key: max(c.get(key, 0.0) for c in seen) for c in seen for key in c}
+
+
+def _shares(found: Mapping[str, Any], best: Mapping[str, float]) -> dict[str, Any]:
+    """Achieved rates as shares of the ceilings; Winograd's convolutions can exceed the first."""
+    rates = {"share_of_fma_peak": ("gflops", "fma_gflops"),
+             "share_of_copy_bandwidth": ("gb_per_s", "copy_gb_per_s")}  # fmt: skip
+    return {
+        share: found[rate] / best[ceiling] if found[rate] and best.get(ceiling) else None
+        for share, (rate, ceiling) in rates.items()
+    }
 
 
 def speedups_of(entries: Sequence[Entry]) -> list[dict[str, Any]]:
@@ -96,6 +115,7 @@ def speedups_of(entries: Sequence[Entry]) -> list[dict[str, Any]]:
             if peer == OURS or best is None:
                 continue
             r = ratio(best.times, mine.times)
+            pairs = [a / b for a, b in zip(best.times, mine.times, strict=False)]
             peaks = [e.told.get("peak_nbytes") for e in (best, mine)]
             found.append(
                 {
@@ -105,6 +125,7 @@ def speedups_of(entries: Sequence[Entry]) -> list[dict[str, Any]]:
                     "value": r.value,
                     "low": r.low,
                     "high": r.high,
+                    "paired": spread(pairs).median,  # of the ratios within each round
                     "memory": peaks[1] / peaks[0] if peaks[0] and peaks[1] else None,
                 }
             )

@@ -83,7 +83,6 @@ class Entry:
     steps: int = 0
     warmups: list[Block] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
-    ceilings: list[dict[str, float]] = field(default_factory=list)
     told: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -113,6 +112,8 @@ class Runner:
         self.contestants = {c.participant.name: c for c in contestants}
         self.entries = {c.participant.name: Entry(c.participant) for c in contestants}
         self.load, self.progress, self.pause = load, progress, pause
+        self.gauges: dict[str, Contestant] = {}  # by device: processes that measure its ceilings
+        self.ceilings: dict[str, list[dict[str, float]]] = {}
         self.reference = ""
         self.interrupted = False
         self.notes: list[str] = []
@@ -120,7 +121,14 @@ class Runner:
     def run(self) -> dict[str, Entry]:
         """All of it; Ctrl-C ends the measurement and keeps what was measured."""
         try:
-            for stage in (self._open, self._agree, self._calibrate, self._measure):
+            for stage in (
+                self._open,
+                self._agree,
+                self._calibrate,
+                self._gauge,
+                self._measure,
+                self._gauge,
+            ):
                 stage()
         except KeyboardInterrupt:
             self.interrupted = True
@@ -132,7 +140,7 @@ class Runner:
             self.interrupted = True
             self.notes.append("interrupted before the losses after the timed steps were compared")
         finally:
-            for contestant in self.contestants.values():
+            for contestant in (*self.contestants.values(), *self.gauges.values()):
                 contestant.close()
         return self.entries
 
@@ -198,6 +206,16 @@ class Runner:
                 block = self._block(name, entry.steps, entry)
                 if block is not None:
                     entry.blocks.append(block)
+
+    def _gauge(self) -> None:
+        """What each device can do at best, before the blocks and after them."""
+        for device, gauge in self.gauges.items():
+            self.progress(f"{device}: ceilings")
+            self.pause(SETTLE_S)
+            try:
+                self.ceilings.setdefault(device, []).append(gauge.ask("ceilings")["ceilings"])
+            except OutError as error:
+                self._note(f"the ceilings of {device} are not known: {error}")
 
     def _verify(self) -> None:
         """Losses after the timed steps: of all blocks alike, and as the reference has them."""

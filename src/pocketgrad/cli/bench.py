@@ -14,6 +14,7 @@ from pocketgrad.base.units import duration, si
 from pocketgrad.cli.output import Table, add_json, emit
 
 if TYPE_CHECKING:
+    from pocketgrad.bench.api import Participant
     from pocketgrad.bench.runner import Settings
     from pocketgrad.bench.task import Workload
 
@@ -21,10 +22,12 @@ NAME = "bench"
 HELP = "measure training steps beside other frameworks, interleaved, from the same weights"
 EXAMPLE = "pocketgrad bench compare --model lenet5 --batch 32 --peers torch --json"
 INTERRUPTED, SLOWER = 130, 1
+CEILINGS = (("fma_gflops", "GFLOPS of multiply-adds"), ("copy_gb_per_s", "GB/s copied"))
 COMPARE_EXAMPLES = """examples:
   pocketgrad bench compare --model lenet5 --batch 32 --peers torch
   pocketgrad bench compare --model resnet50 --image 32 --batch 16 --devices pocl --peers torch:eager
-  pocketgrad bench compare --model model1 --batch 32 --peers torch --json > model1.json"""
+  pocketgrad bench compare --model model1 --batch 32 --peers torch --json > model1.json
+  pocketgrad bench compare --suite table --peers torch --out results"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,11 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     _workload_arguments(compare)
     _measuring_arguments(compare)
+    _output_arguments(compare)
     add_json(compare)
     about = "make the environments of peers, each with pinned versions, in the cache folder"
     setup = commands.add_parser("setup", help=about, description=f"{about.capitalize()}.")
     setup.add_argument("peers", nargs="+", metavar="PEER", help="torch, …")
     add_json(setup)
+    about = "what our devices can do at best: multiply-adds per second, copied bytes per second"
+    ceilings = commands.add_parser("ceilings", help=about, description=f"{about.capitalize()}.")
+    ceilings.add_argument("--devices", metavar="D,…", help="OpenCL devices (default: all usable)")
+    add_json(ceilings)
 
 
 def _workload_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,14 +74,43 @@ def _measuring_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rounds", type=int, default=15, metavar="N", help="blocks that the seconds are cut into")
     add("--steps", type=int, metavar="K", help="steps of a block (default: found by calibration)")
     add("--threads", type=int, metavar="N", help="of each peer (default: all cores)")
-    add("--out", metavar="FILE", help="also write the JSON there")
+
+
+def _output_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--suite", metavar="NAME",
+        help="many workloads in place of --model, --batch and --image: table, batches, quick; "
+        "needs --out, a folder, where it goes on if it was cut")  # fmt: skip
+    add("--out", metavar="PATH", help="also write the JSON to this file (a folder with --suite)")
     add("--at-least", type=float, metavar="R",
         help="leave with code 1 unless speedup_best_torch_fp32 reaches R")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked for."""
-    return {"compare": run_compare, "setup": run_setup}[args.bench](args)
+    commands = {"compare": run_compare, "setup": run_setup, "ceilings": run_ceilings}
+    return commands[args.bench](args)
+
+
+def run_ceilings(args: argparse.Namespace) -> int:
+    """Measure each device in a process of its own."""
+    from pocketgrad.bench.compare import participants
+    from pocketgrad.bench.remote import Remote
+
+    found = {}
+    for participant in participants(devices(args.devices), []):
+        remote = Remote(participant)
+        try:
+            found[participant.variant.name] = remote.ask("ceilings")["ceilings"]
+        finally:
+            remote.close()
+    rows = [
+        (name, *(f"{each[key]:.1f}" for key in ("fma_gflops", "copy_gb_per_s")))
+        for name, each in found.items()
+    ]
+    columns = ("device", "multiply-adds, GFLOPS", "copy, GB/s")
+    emit(args.json, {"ceilings": found}, [Table("", columns, rows, "lrr")])
+    return 0
 
 
 def run_setup(args: argparse.Namespace) -> int:
@@ -92,11 +129,59 @@ def run_compare(args: argparse.Namespace) -> int:
     takers = participants(devices(args.devices), _words(args.peers))
     if not takers:
         raise SettingError("nobody takes part: name --devices or --peers")
+    if args.suite:
+        return run_suite(args, takers)
     found = compare(workload(args), takers, measuring(args), _note)
     if args.out:
         Path(args.out).write_text(json.dumps(found, indent=1) + "\n")
     emit(args.json, found, report(found))
     return exit_code(found, args.at_least)
+
+
+def run_suite(args: argparse.Namespace, takers: list[Participant]) -> int:
+    """All rows of a suite; the summary."""
+    from pocketgrad.bench.compare import compare
+    from pocketgrad.bench.suites import suite
+    from pocketgrad.bench.sweep import sweep
+
+    if not args.out:
+        raise SettingError(f"--suite {args.suite} needs --out DIR, the folder of its results")
+    settings = measuring(args)
+    found = sweep(
+        suite(args.suite),
+        Path(args.out),
+        lambda row: compare(row.workload, takers, settings, _note),
+        _note,
+    )
+    emit(args.json, found, suite_report(found))
+    if found["interrupted"]:
+        return INTERRUPTED
+    reached = [r["speedup_best_torch_fp32"] or 0 for r in found["rows"]]
+    least = [r["at_least"] for r in found["rows"]]
+    return SLOWER if any(a < b for a, b in zip(reached, least, strict=True)) else 0
+
+
+def suite_report(found: dict[str, Any]) -> list[Table | str]:
+    """One line per row for people."""
+    rows = []
+    for r in found["rows"]:
+        best, least = r["best"], r["at_least"]
+        value = best["value"] if best else 0.0
+        interval = f"{best['low']:.2f} to {best['high']:.2f}" if best else "–"
+        where = f"{best['device']} over {best['variant']}" if best else "–"
+        memory = f"{best['memory']:.0%}" if best and best["memory"] else "–"
+        verdict = "reached" if value >= least else "missed"
+        image = str(r["image"] or "–")
+        rows.append((r["model"], str(r["batch"]), image, f"{value:.2f}", interval, f"{least:g}",
+                     verdict, where, memory, "yes" if r["disturbed"] else ""))  # fmt: skip
+    columns = ("model", "batch", "image", "speedup", "interval", "at least", "", "device",
+               "memory", "disturbed")  # fmt: skip
+    mean = _number(found["geometric_mean_convolutional"], ".2f")
+    parts: list[Table | str] = [Table("speedup over the best float32 form of PyTorch", columns,
+                                      rows, "lrrrrrllrl")]  # fmt: skip
+    if found["missing"]:
+        parts.append(f"{found['missing']} rows are missing; the same command goes on with them")
+    return [*parts, f"geometric mean over the convolutional models: {mean}"]
 
 
 def exit_code(found: dict[str, Any], at_least: float | None) -> int:
@@ -143,10 +228,10 @@ def report(found: dict[str, Any]) -> list[Table | str]:
     work = found["workload"]
     image = f", image {work['image']}" if work["image"] else ""
     title = f"{work['model']}, batch {work['batch']}{image}: {si(work['step_flops'], 'flop')}/step"
-    columns = ("participant", "step", "quartiles", "GFLOPS", "GB/s", "launches", "peak", "arena",
-               "first step", "outcome")  # fmt: skip
+    columns = ("participant", "step", "quartiles", "GFLOPS", "of peak", "GB/s", "launches", "peak",
+               "arena", "first step", "outcome")  # fmt: skip
     parts: list[Table | str] = [
-        Table(title, columns, [_row(p) for p in found["participants"]], "lrrrrrrrrl")
+        Table(title, columns, [_row(p) for p in found["participants"]], "lrrrrrrrrrl")
     ]
     parts += [f"{p['name']}: {p['outcome']}: {p['reason']}" for p in found["participants"]
               if p["reason"]]  # fmt: skip
@@ -155,10 +240,19 @@ def report(found: dict[str, Any]) -> list[Table | str]:
         for p in found["participants"]
         for d in p.get("disturbances", ())
     ]
+    parts += [
+        f"ceilings of {device}: "
+        + ", ".join(
+            f"{max(s[key] for s in seen):.3g} {unit}" for key, unit in CEILINGS if key in seen[0]
+        )
+        for device, seen in found["ceilings"].items()
+        if seen
+    ]
+    parts += [f"{d['kind']}: {d['text']}; {d['advice']}" for d in found["disturbances"]]
     parts += found["notes"]
     parts += [
         f"speedup of {s['device']} over {s['peer']} ({s['variant']}): {s['value']:.2f} "
-        f"[{s['low']:.2f} to {s['high']:.2f}]" + _memory(s)
+        f"[{s['low']:.2f} to {s['high']:.2f}], by rounds {s['paired']:.2f}" + _memory(s)
         for s in found["speedup"]
     ]
     best = found["speedup_best_torch_fp32"]
@@ -174,13 +268,14 @@ def _row(p: dict[str, Any]) -> tuple[str, ...]:
     facts, outcome = p["facts"], p["outcome"]
     first = p["import_s"] + p["open_s"] + p["first_step_s"] if "first_step_s" in p else None
     if "median_s" not in p:
-        return (p["name"], *["–"] * 8, outcome)
+        return (p["name"], *["–"] * 9, outcome)
     low, high = p["quartiles_s"]
     return (
         p["name"],
         duration(p["median_s"]),
         f"{duration(low)} to {duration(high)}",
         f"{p['gflops']:.3g}",
+        _number(p["share_of_fma_peak"], ".0%"),
         _number(p["gb_per_s"], ".3g"),
         _number(facts.get("launches"), "d"),
         si(p["peak_nbytes"], "B") if p["peak_nbytes"] else "–",

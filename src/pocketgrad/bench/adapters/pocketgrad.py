@@ -12,6 +12,7 @@ from pocketgrad.base.dtypes import Array
 from pocketgrad.bench.api import Variant
 from pocketgrad.bench.prepare import model_of
 from pocketgrad.bench.task import Task
+from pocketgrad.engine.ceilings import measure
 from pocketgrad.nn.optim import SGD
 from pocketgrad.train.batches import inputs_of
 from pocketgrad.train.device import open_place
@@ -91,3 +92,10 @@ class OurSession:
 
 def _numerics(name: str) -> Any:  # a Literal; StepSpec refuses other names
     return name
+
+
+def ceilings(variant: Variant) -> dict[str, float]:
+    """What the device can do at best, in this process: GFLOPS and GB/s by name."""
+    found, _ = measure(open_place(variant.name).backend)
+    names = {"arithmetic": "fma_gflops", "memory": "copy_gb_per_s"}
+    return {names[ceiling.name]: ceiling.per_s / 1e9 for ceiling in found}
