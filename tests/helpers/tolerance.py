@@ -29,6 +29,11 @@ GRADIENT = 2e-7
 TERMS_OF_NETWORK = 1_000
 TERMS_AFTER_STEPS = 10_000
 
+# Winograd's transforms add numbers that mostly cancel later, so an error is judged by the largest
+# result: F(4x4) rounds like 1e-5 of it, its gradient for the weights like 6e-5. A wrong tap or tile
+# is off by 1e-2 and more.
+WINOGRAD = 2e-4
+
 # How many times as far from float64 as PyTorch's own float32 a long training may end: differences
 # grow with the steps, from whichever order of sums they began.
 LONG_RUN = 8
@@ -63,4 +68,15 @@ def assert_close(
     assert error[worst] <= bound, (
         f"{what}: off by {error[worst]:.3g} at {tuple(map(int, worst))} "
         f"({found[worst]:.9g}, not {expected[worst]:.9g}); allowed {bound:.3g}"
+    )
+
+
+def assert_winograd(found: Array, expected: Array, what: str = "result") -> None:
+    """Equal within what Winograd's transforms may cost."""
+    assert found.shape == expected.shape, f"{what}: shape {found.shape}, not {expected.shape}"
+    scale = float(np.abs(expected).max(initial=0.0))
+    rounding = UNIT[expected.dtype.name] * scale
+    error = np.abs(found.astype(np.float64) - expected.astype(np.float64))
+    assert np.all(error <= WINOGRAD * scale + rounding), (
+        f"{what}: off by {np.nanmax(error):.3g}; allowed {WINOGRAD * scale + rounding:.3g}"
     )

@@ -44,6 +44,8 @@ LOG = logging.getLogger("pocketgrad")
 # waits, a light one of the first op.
 CHECKED: Mapping[str, tuple[type[Op], ...]] = {
     "matmul": (MatMul,),
+    "winograd": (Conv2d,),
+    "winograd_grad_input": (Conv2dGradInput,),
     "conv": (Conv2d, Conv2dGradInput),
     "conv_grad_weight": (Conv2dGradWeight,),
     "pool": (MaxPool2d, AvgPool2d),
@@ -57,7 +59,11 @@ CHECKED: Mapping[str, tuple[type[Op], ...]] = {
     "resize": (Resize1d, Resize1dGrad),
     "loops": (Sum, Exp, Erf, Pow, Where, Cast, Mod, Uniform),
 }
-CHANNELS_LAST = ("pool_last", "pool_last_grad")  # families for images that lie so
+CHANNELS_LAST = (  # families for images that lie so
+    "winograd", "winograd_grad_input", "pool_last", "pool_last_grad",
+)  # fmt: skip
+# Families that pay on larger problems than the samples of their ops.
+LARGER = ("winograd", "winograd_grad_input")
 # Wrong kernels are wrong by the size of their numbers; rounding is a thousand times below this.
 TOLERANCE = 1e-3
 _PIXELS, _PLANES = (0, 2, 3, 1), (0, 3, 1, 2)  # [N, C, H, W] to [N, H, W, C] and back
@@ -202,7 +208,18 @@ def _turned(
     return inputs, tuple(transpose(v, _PIXELS) for v in made)
 
 
+def _larger(op: type[Op]) -> Sample:
+    """An image of 64 channels, 15 x 15; with 3x3 taps and padding."""
+    plain = Conv2d((1, 1), (1, 1, 1, 1), (1, 1), 1)
+    image, weights = TensorType((1, 64, 15, 15)), TensorType((64, 64, 3, 3))
+    if op is Conv2d:
+        return Sample(plain, (image, weights))
+    return Sample(Conv2dGradInput(**plain.attributes(), hw=(15, 15)), (image, weights))
+
+
 def _samples(family: str, thorough: bool) -> list[Sample]:
+    if family in LARGER:
+        return [_larger(op) for op in CHECKED[family]]
     if thorough:
         return [max(op.samples(), key=_work) for op in CHECKED[family]]
     ordered = sorted(CHECKED[family][0].samples(), key=_work)

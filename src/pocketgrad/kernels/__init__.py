@@ -15,10 +15,13 @@ from pocketgrad.kernels.pool_last import PoolLastForward, PoolLastGrad
 from pocketgrad.kernels.resize import ResizeKernel
 from pocketgrad.kernels.spec import Config, DeviceInfo, Kernel
 from pocketgrad.kernels.tiling import index_type
+from pocketgrad.kernels.winograd import WinogradForward, WinogradGradInput
 from pocketgrad.plan.plan import Step
 
 ALL: tuple[Kernel, ...] = (
     MatMulKernel(),
+    WinogradForward(),
+    WinogradGradInput(),
     ConvKernel(),
     ConvGradWeightKernel(),
     PoolLastForward(),
@@ -45,6 +48,7 @@ def select(
     """The family and configuration for a step, none of the ``excluded`` families and only exact
     ones if ``strict``; DeviceError naming the step where none matches."""
     able = [kernel for kernel in ALL if kernel.matches(step) and (kernel.exact or not strict)]
+    able = [kernel for kernel in able if kernel.pays(step, device)]
     far = index_type(*step.reads.values(), *step.writes.values()) == "long"
     for kernel in able:
         config = kernel.defaults(step, device)

@@ -97,6 +97,10 @@ class Kernel(ABC):
         """Whether a configuration is legal for the step on the device."""
         return True
 
+    def pays(self, step: Step, device: DeviceInfo) -> bool:
+        """Whether it is likely to be faster than the families behind it that match."""
+        return True
+
     def defaults(self, step: Step, device: DeviceInfo) -> Config:
         """A sane configuration where nothing was tuned."""
         return {p.name: p.default for p in self.params}
