@@ -18,7 +18,7 @@ from pocketgrad.engine import checkpoint
 
 KEYS = {
     "batch", "bytes_per_step", "data", "device", "epochs", "flops_per_step", "launches", "lr",
-    "model", "optimizer", "peak_bytes", "samples_per_s", "schedule", "seed", "steps",
+    "model", "optimizer", "peak_bytes", "samples", "samples_per_s", "schedule", "seed", "steps",
     "test_accuracy", "test_loss", "train_accuracy", "train_loss", "train_s", "why",
 }  # fmt: skip
 

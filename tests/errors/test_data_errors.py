@@ -152,8 +152,8 @@ def test_unknown_data_sets_get_a_suggestion() -> None:
 
 
 def test_a_path_of_no_known_kind_lists_the_kinds(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("hello")
-    for path in (tmp_path, tmp_path / "notes.txt"):
+    (tmp_path / "notes.doc").write_text("hello")
+    for path in (tmp_path, tmp_path / "notes.doc"):
         assert "IDX files (MNIST), CIFAR-10" in refusal(lambda path=path: data.load(path))
 
 

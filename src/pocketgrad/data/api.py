@@ -31,6 +31,8 @@ class Dataset:
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
     held_out: Dataset | None = None
+    parts: int = 1  # inputs of the model that x holds, stacked along axis 1
+    vocabularies: tuple[tuple[str, ...], ...] = ()  # what whole numbers in x and y stand for
 
     def __post_init__(self) -> None:
         check_samples(self.name, self.x, self.y)
@@ -40,6 +42,11 @@ class Dataset:
             raise DataError(
                 f"data set '{self.name}': {len(self.mean)} means but {len(self.std)} deviations; "
                 "give one of each per channel"
+            )
+        if self.parts > 1 and self.sample_shape[:1] != (self.parts,):
+            raise DataError(
+                f"data set '{self.name}' is said to hold {self.parts} inputs of a model along axis "
+                f"1, samples are {list(self.sample_shape)}"
             )
         if self.held_out is not None:
             _check_parts(self, self.held_out)

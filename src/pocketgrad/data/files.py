@@ -49,6 +49,20 @@ def read_up_to(file: BinaryIO, path: Path, nbytes: int) -> bytes:
     return b"".join(parts)
 
 
+def read_text(path: Path) -> str:
+    """All of a text file, plain or gzip; one that is not UTF-8 is an error that names the byte."""
+    with opened(path) as file:
+        body = read_up_to(file, path, 1 << 40)
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = body.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"'{path}' is not UTF-8 text: byte {error.start} (line {line}) is "
+            f"0x{body[error.start]:02x}; convert it, for instance with iconv -t utf-8"
+        ) from None
+
+
 def read_whole(path: Path) -> bytes:
     """All bytes of a file as it lies on disk."""
     try:

@@ -77,6 +77,16 @@ class Tracing:
             raise ShapeError(f"the buffer '{attribute}' is {bound}, not {new.type}")
         self.updates[self.name(buffer, attribute)] = new
 
+    @contextmanager
+    def instead(self, values: Mapping[str, Value]) -> Iterator[None]:
+        """Inside, parameters of these full names have these values."""
+        kept = self.values
+        self.values = {**kept, **values}
+        try:
+            yield
+        finally:
+            self.values = kept
+
     def next_stream(self) -> int:
         """A number for one use of random numbers; numbered in the order of the calls."""
         self._streams += 1

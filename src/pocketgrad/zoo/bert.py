@@ -174,7 +174,10 @@ class BertForQuestionAnswering(Module):
         return scores
 
 
-@register("bert-base", paper=PAPER, input=INPUTS, classes=0, params=108_893_186, domain="language")
+@register(
+    "bert-base", paper=PAPER, input=INPUTS, classes=0, params=108_893_186,
+    domain="language", task="answer",
+)  # fmt: skip
 def bert_base(
     width: float = 1.0, vocabulary: int = VOCABULARY, drop: float = DROP
 ) -> BertForQuestionAnswering:
@@ -182,7 +185,10 @@ def bert_base(
     return BertForQuestionAnswering(12, scaled(768, width, 12), 12, vocabulary, drop)
 
 
-@register("bert-tiny", paper=TINY, input=INPUTS, classes=0, params=4_369_666, domain="language")
+@register(
+    "bert-tiny", paper=TINY, input=INPUTS, classes=0, params=4_369_666,
+    domain="language", task="answer",
+)  # fmt: skip
 def bert_tiny(
     width: float = 1.0, vocabulary: int = VOCABULARY, drop: float = DROP
 ) -> BertForQuestionAnswering:

@@ -133,7 +133,7 @@ class CharCNN(Module):
 
 @register(
     "char-cnn", paper=ZHANG, input=TensorType((LENGTH,), int32), classes=4, params=11_339_780,
-    domain="language",
+    domain="language", task="classify",
 )  # fmt: skip
 def char_cnn(classes: int = 4, width: float = 1.0, length: int = LENGTH) -> CharCNN:
     """The small one, by default for the four classes of AG's news."""

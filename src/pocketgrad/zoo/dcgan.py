@@ -7,6 +7,7 @@ CIFAR-10; 64×64 is the paper's. The discriminator gives logits, the generator v
 from __future__ import annotations
 
 from itertools import pairwise
+from math import pi
 
 from pocketgrad.base.errors import SettingError
 from pocketgrad.ir.core import TensorType, Value
@@ -16,7 +17,11 @@ from pocketgrad.nn.containers import Sequential
 from pocketgrad.nn.conv import Conv2d, ConvTranspose2d
 from pocketgrad.nn.module import Module
 from pocketgrad.nn.norm import BatchNorm2d
+from pocketgrad.nn.tracing import require
+from pocketgrad.ops.arithmetic import mul, sub
 from pocketgrad.ops.move import reshape
+from pocketgrad.ops.source import uniform
+from pocketgrad.ops.transcendental import cos, log, sqrt
 from pocketgrad.zoo.blocks import scaled
 from pocketgrad.zoo.registry import register
 
@@ -61,6 +66,30 @@ class Discriminator(Module):
     def forward(self, x: Value) -> Value:
         logit: Value = self.main(x)
         return reshape(logit, (x.shape[0], 1))
+
+
+class DCGAN(Module):
+    """Both networks on a batch of real images: pictures made, logits of the real, of the made ones.
+
+    Latent numbers are drawn on the device. Both networks are judged and updated from the same
+    forward pass; PyTorch's example updates the discriminator first.
+    """
+
+    def __init__(self, generator: Generator, discriminator: Discriminator, latent: int) -> None:
+        super().__init__()
+        self.generator, self.discriminator, self.latent = generator, discriminator, latent
+
+    def forward(self, images: Value) -> tuple[Value, Value, Value]:
+        made: Value = self.generator(self._normal((images.shape[0], self.latent)))
+        return made, self.discriminator(images), self.discriminator(made)
+
+    def _normal(self, shape: tuple[int, ...]) -> Value:
+        """Normal numbers by Box and Muller's formula."""
+        trace = require("DCGAN")
+        seed, step = trace.random
+        radius, angle = (uniform(shape, seed, step, trace.next_stream()) for _ in range(2))
+        length = sqrt(mul(log(sub(1.0, radius)), -2.0))  # 1 - radius is above 0
+        return mul(length, cos(mul(angle, 2 * pi)))
 
 
 def _sizes(image: int, width: float) -> list[int]:

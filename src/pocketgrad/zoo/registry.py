@@ -14,6 +14,15 @@ from pocketgrad.nn.module import Module
 
 Domain = Literal["control", "generation", "language", "study", "vision"]
 DOMAINS: tuple[str, ...] = get_args(Domain)
+# What a model is trained to do; the table in ``tasks`` says how.
+Task = Literal["act", "answer", "classify", "continue", "generate", "translate"]
+_TASKS: dict[Domain, Task] = {  # of most models of a domain
+    "control": "act",
+    "generation": "generate",
+    "language": "continue",
+    "study": "classify",
+    "vision": "classify",
+}
 LEAST_IMAGE = 32
 
 
@@ -32,6 +41,7 @@ class ModelCard:
     classes: int
     params: int
     build: Callable[..., Module]
+    task: Task
 
     @property
     def input(self) -> TensorType:
@@ -68,7 +78,7 @@ class ModelCard:
 _cards: dict[str, ModelCard] = {}
 
 
-def register(
+def register(  # noqa: PLR0913  # a keyword per column of the table
     name: str,
     *,
     paper: str,
@@ -76,6 +86,7 @@ def register(
     params: int,
     classes: int = 10,
     domain: Domain = "vision",
+    task: Task | None = None,
 ) -> Callable[[Callable[..., Module]], Callable[..., Module]]:
     """Enter the function below into the table; unless ``classes`` is 0 it takes that keyword."""
 
@@ -83,7 +94,8 @@ def register(
         if name in _cards:
             raise SettingError(f"two models are named '{name}'")
         inputs = input if isinstance(input, tuple) else (input,)
-        _cards[name] = ModelCard(name, paper, domain, inputs, classes, params, build)
+        aim = task or _TASKS[domain]
+        _cards[name] = ModelCard(name, paper, domain, inputs, classes, params, build, aim)
         return build
 
     return enter

@@ -78,7 +78,7 @@ class Seq2Seq(Module):
 
 @register(
     "seq2seq", paper=PAPER, input=(STEPS, STEPS), classes=7709, params=25_887_232,
-    domain="language",
+    domain="language", task="translate",
 )  # fmt: skip
 def seq2seq(
     classes: int = 7709,
