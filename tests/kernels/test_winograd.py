@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +19,10 @@ from pocketgrad.ir.core import Sample, TensorType, Value
 from pocketgrad.kernels import select
 from pocketgrad.kernels.spec import Config, DeviceInfo, Kernel
 from pocketgrad.kernels.winograd import WinogradForward, WinogradGradInput
+from pocketgrad.kernels.winograd_grad import WinogradGradWeight
 from pocketgrad.kernels.winograd_work import BY_CHANNELS, BY_TILES, STAGED
 from pocketgrad.ops.arithmetic import add
-from pocketgrad.ops.conv import Conv2d, Conv2dGradInput, biased
+from pocketgrad.ops.conv import Conv2d, Conv2dGradInput, Conv2dGradWeight, biased
 from pocketgrad.ops.transcendental import relu
 from pocketgrad.plan.plan import Step
 from pocketgrad.plan.views import View, last, whole
@@ -30,6 +31,7 @@ FAMILIES: dict[type[Any], Kernel] = {
     Conv2d: WinogradForward(),
     Conv2dGradInput: WinogradGradInput(),
 }
+GRAD_WEIGHT = WinogradGradWeight()
 OPS = pytest.mark.parametrize("op", FAMILIES, ids=lambda op: op.__name__)
 
 CPU = DeviceInfo("a CPU", "someone", "cpu", 2, 4096, 1 << 18, 128, 1 << 30, 16)
@@ -52,6 +54,15 @@ CONFIGS: tuple[Config, ...] = (
     {**BASE, "FORM": BY_TILES, "TILE": 2, "NV": 2, "TR": 7, "BLK": 1},
     {**BASE, "FORM": BY_CHANNELS, "TILE": 2, "VW": 8},
     {**BASE, "FORM": STAGED, "TILE": 2, "VW": 1, "NV": 4, "TR": 1},
+)
+
+
+GRAD_BASE = {"TILE": 4, "VW": 16, "NV": 1, "TR": 8, "CB": 16, "GRP": 1, "WGS": 1}
+GRAD_CONFIGS: tuple[Config, ...] = (
+    GRAD_BASE,
+    {**GRAD_BASE, "NV": 2, "GRP": 3},
+    {**GRAD_BASE, "VW": 4, "TR": 4, "WGS": 64, "GRP": 2},
+    {**GRAD_BASE, "TILE": 2, "NV": 2, "CB": 32},
 )
 
 
@@ -107,6 +118,64 @@ def test_half_is_storage_only(op: type[Any], opencl: Machine) -> None:
         check(opencl, last_step(sample, 3), sample, config)
 
 
+def grad_step(sample: Sample, wider: int = 0, weights: Callable[[Value], View] = packed) -> Step:
+    """The step of a gradient for the weights, images channels-last."""
+    step = step_of(sample)
+    reads = {v: lying(v, wider) for v in step.reads}
+    return replace(step, reads=reads, writes={v: weights(v) for v in step.writes})
+
+
+def check_grad(on: Machine, sample: Sample, step: Step, config: Config) -> None:
+    feeds = drawn(sample)
+    assert GRAD_WEIGHT.matches(step)
+    (found,) = compute(on, step, GRAD_WEIGHT.render(step, config, on.info), feeds)
+    (wanted,) = sample.op.ref(*feeds)
+    assert_winograd(found, wanted, f"{sample.op} of {sample.ins} with {dict(config)}")
+
+
+GRADS = [
+    s
+    for x, w, padding in LAYERS
+    for s in three((3, *x[1:]), w, 1, padding)
+    if isinstance(s.op, Conv2dGradWeight)
+]
+
+
+@pytest.mark.parametrize("case", range(len(GRAD_CONFIGS)))
+def test_gradients_for_weights_agree_in_several_configurations(case: int, opencl: Machine) -> None:
+    for i, sample in enumerate(GRADS[case % 2 :: 2]):
+        assert GRAD_WEIGHT.fits(grad_step(sample), GRAD_CONFIGS[case], opencl.info)
+        check_grad(opencl, sample, grad_step(sample, 5 * (i % 2)), GRAD_CONFIGS[case])
+
+
+def test_gradients_for_weights_that_lie_as_k_c_r_s(opencl: Machine) -> None:
+    check_grad(opencl, GRADS[0], grad_step(GRADS[0], 0, whole), GRAD_BASE)
+
+
+def test_the_choice_for_gradients_for_weights_is_right(opencl: Machine) -> None:
+    *_, sample = three((2, 48, 15, 17), (40, 48, 3, 3), 1, (1, 1, 1, 1))
+    for device in (CPU, GPU):
+        on = replace(opencl, info=device)
+        step = grad_step(sample)
+        check_grad(on, sample, step, GRAD_WEIGHT.defaults(step, device))
+
+
+def test_gradients_for_weights_are_the_same_every_time(opencl: Machine) -> None:
+    """Sums in parts are added in a fixed order."""
+    step, feeds = grad_step(GRADS[3]), drawn(GRADS[3])
+    rendered = GRAD_WEIGHT.render(step, {**GRAD_BASE, "GRP": 3}, opencl.info)
+    (first,) = compute(opencl, step, rendered, feeds)
+    for _ in range(3):
+        (again,) = compute(opencl, step, rendered, feeds)
+        assert (again == first).all()
+
+
+def test_many_images_come_in_groups_that_stay_in_the_last_cache() -> None:
+    *_, sample = three((128, 64, 32, 32), (64, 64, 3, 3), 1, (1, 1, 1, 1))
+    step = grad_step(sample)
+    assert GRAD_WEIGHT.defaults(step, CPU)["GRP"] >= 8
+
+
 def fused(shape: tuple[int, ...], k: int) -> tuple[Step, list[Value]]:
     """A convolution with bias, residual and activation, as the scheduler fuses it."""
     n, c, h, w = shape
@@ -146,6 +215,10 @@ def test_strict_numerics_and_small_work_are_left_to_others() -> None:
             step = last_step(sample)
             assert _chosen(step, strict=True) not in {k.name for k in FAMILIES.values()}
             assert _chosen(step) == FAMILIES[type(sample.op)].name
+        else:
+            step = grad_step(sample)
+            assert _chosen(step) == GRAD_WEIGHT.name
+            assert _chosen(step, strict=True) != GRAD_WEIGHT.name
     for sample in three((1, 4, 5, 5), (4, 4, 3, 3), 1, (1, 1, 1, 1)):
         if type(sample.op) in FAMILIES:
             assert _chosen(last_step(sample)) not in {k.name for k in FAMILIES.values()}

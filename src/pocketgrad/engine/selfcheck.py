@@ -46,6 +46,7 @@ CHECKED: Mapping[str, tuple[type[Op], ...]] = {
     "matmul": (MatMul,),
     "winograd": (Conv2d,),
     "winograd_grad_input": (Conv2dGradInput,),
+    "winograd_grad_weight": (Conv2dGradWeight,),
     "conv": (Conv2d, Conv2dGradInput),
     "conv_grad_weight": (Conv2dGradWeight,),
     "pool": (MaxPool2d, AvgPool2d),
@@ -60,10 +61,10 @@ CHECKED: Mapping[str, tuple[type[Op], ...]] = {
     "loops": (Sum, Exp, Erf, Pow, Where, Cast, Mod, Uniform),
 }
 CHANNELS_LAST = (  # families for images that lie so
-    "winograd", "winograd_grad_input", "pool_last", "pool_last_grad",
+    "winograd", "winograd_grad_input", "winograd_grad_weight", "pool_last", "pool_last_grad",
 )  # fmt: skip
 # Families that pay on larger problems than the samples of their ops.
-LARGER = ("winograd", "winograd_grad_input")
+LARGER = ("winograd", "winograd_grad_input", "winograd_grad_weight")
 # Wrong kernels are wrong by the size of their numbers; rounding is a thousand times below this.
 TOLERANCE = 1e-3
 _PIXELS, _PLANES = (0, 2, 3, 1), (0, 3, 1, 2)  # [N, C, H, W] to [N, H, W, C] and back
@@ -176,7 +177,7 @@ def _planned(graph: Graph, backend: Backend) -> tuple[Plan, list[Lowered]]:
 
     def layout(graph: Graph, width: int) -> frozenset[Value]:
         made = (n.outputs for n in graph.nodes if turned.intersection(n.inputs))
-        return frozenset(v for outputs in made for v in outputs)
+        return frozenset(turned).union(*made)
 
     return plan_graph(graph, backend, layout=layout)
 
@@ -209,11 +210,13 @@ def _turned(
 
 
 def _larger(op: type[Op]) -> Sample:
-    """An image of 64 channels, 15 x 15; with 3x3 taps and padding."""
+    """An image of 128 channels, 15 x 15; with 3x3 taps and padding."""
     plain = Conv2d((1, 1), (1, 1, 1, 1), (1, 1), 1)
-    image, weights = TensorType((1, 64, 15, 15)), TensorType((64, 64, 3, 3))
+    image, weights = TensorType((1, 128, 15, 15)), TensorType((128, 128, 3, 3))
     if op is Conv2d:
         return Sample(plain, (image, weights))
+    if op is Conv2dGradWeight:
+        return Sample(Conv2dGradWeight(**plain.attributes(), rs=(3, 3)), (image, image))
     return Sample(Conv2dGradInput(**plain.attributes(), hw=(15, 15)), (image, weights))
 
 

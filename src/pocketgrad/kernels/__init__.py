@@ -16,12 +16,14 @@ from pocketgrad.kernels.resize import ResizeKernel
 from pocketgrad.kernels.spec import Config, DeviceInfo, Kernel
 from pocketgrad.kernels.tiling import index_type
 from pocketgrad.kernels.winograd import WinogradForward, WinogradGradInput
+from pocketgrad.kernels.winograd_grad import WinogradGradWeight
 from pocketgrad.plan.plan import Step
 
 ALL: tuple[Kernel, ...] = (
     MatMulKernel(),
     WinogradForward(),
     WinogradGradInput(),
+    WinogradGradWeight(),
     ConvKernel(),
     ConvGradWeightKernel(),
     PoolLastForward(),
