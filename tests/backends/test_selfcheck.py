@@ -40,6 +40,7 @@ class Named(ReferenceBackend):
     """Computes in NumPy what the families would compute, one of them wrongly or not at all."""
 
     def __init__(self, wrong: str = "", refused: str = "") -> None:
+        super().__init__()
         self.wrong, self.refused = wrong, refused
 
     def lower(self, step: Step, strict: bool = False) -> Lowered:

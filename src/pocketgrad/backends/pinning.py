@@ -7,7 +7,7 @@ milliseconds or for a whole run: every launch then takes twice as long (docs/per
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 # By runtime: PoCL's pthread driver, Intel's CPU runtime.
@@ -20,18 +20,15 @@ ASKED: Mapping[str, str] = MappingProxyType(
 )
 
 
-def pin_workers(environment: MutableMapping[str, str], allowed: int, present: int) -> None:
-    """Ask for pinned workers, unless the user has said otherwise or only some cores are ours.
+def pins(said: Collection[str], allowed: int, present: int) -> dict[str, str]:
+    """What to set in the environment, given which of its variables the user has set.
 
     Runtimes count cores from the first, so that within a set of some cores they would pin wrongly.
     """
-    if allowed == present:
-        environment.update(_unsaid(environment))
-
-
-def _unsaid(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    families = {name.partition("_")[0] for name in ASKED if name in environment}
-    return ((n, v) for n, v in ASKED.items() if n.partition("_")[0] not in families)
+    families = {name.partition("_")[0] for name in said}
+    if allowed != present:
+        return {}
+    return {n: v for n, v in ASKED.items() if n.partition("_")[0] not in families}
 
 
 def cores() -> tuple[int, int]:

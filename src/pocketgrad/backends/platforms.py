@@ -14,7 +14,7 @@ from pocketgrad.backends.advice import REFRESH
 from pocketgrad.backends.cachefile import why_not_writable
 from pocketgrad.backends.choosing import Choice
 from pocketgrad.backends.icds import Icd, discover, folder_of
-from pocketgrad.backends.pinning import cores, pin_workers
+from pocketgrad.backends.pinning import cores, pins
 from pocketgrad.backends.probing import probe_all, remember, remembered
 from pocketgrad.backends.quarantine import quarantine
 from pocketgrad.backends.runtimes import DeviceReport, Survey, name_devices
@@ -70,7 +70,8 @@ def prepare(found: Survey | None = None, config: Settings | None = None) -> Surv
     sound = [Icd(r.library, r.origin) for r in found.runtimes if r.outcome == "ok"]
     os.environ["PYOPENCL_NO_CACHE"] = "1"  # programs.py keeps what was built, and where users look
     os.environ["OCL_ICD_VENDORS"] = str(folder_of(sound, config))
-    pin_workers(os.environ, *cores())
+    for name, value in pins(config.affinity, *cores()).items():
+        os.environ[name] = value
     return found
 
 

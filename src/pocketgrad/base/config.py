@@ -19,11 +19,12 @@ class Settings:
     probe_timeout_s: float  # how long a driver may take to answer before it counts as hanging
     verify: bool  # check the graph after every pass (tests do; costs compile time)
     icd_vendors: str = ""  # the user's own OCL_ICD_VENDORS: a folder, an .icd file or a library
+    affinity: tuple[str, ...] = ()  # what the user has set of where runtimes put their workers
 
 
 @cache
 def settings() -> Settings:
-    """Those of this process, from POCKETGRAD_CACHE, _PROBE_TIMEOUT, _VERIFY and OCL_ICD_VENDORS."""
+    """Those of this process, from POCKETGRAD_CACHE, _PROBE_TIMEOUT, _VERIFY and drivers' own."""
     env = os.environ
     xdg = env.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Settings(
@@ -33,6 +34,7 @@ def settings() -> Settings:
         ),
         verify=env.get("POCKETGRAD_VERIFY", "0") == "1",
         icd_vendors=env.get("OCL_ICD_VENDORS", ""),
+        affinity=tuple(n for n in env if n.startswith(("POCL_AFFINITY", "SYCL_CPU_"))),
     )
 
 

@@ -44,6 +44,7 @@ LOG = logging.getLogger("pocketgrad")
 # waits, a light one of the first op.
 CHECKED: Mapping[str, tuple[type[Op], ...]] = {
     "matmul": (MatMul,),
+    "matmul_panel": (MatMul,),
     "winograd": (Conv2d,),
     "winograd_grad_input": (Conv2dGradInput,),
     "winograd_grad_weight": (Conv2dGradWeight,),
@@ -64,7 +65,7 @@ CHANNELS_LAST = (  # families for images that lie so
     "winograd", "winograd_grad_input", "winograd_grad_weight", "pool_last", "pool_last_grad",
 )  # fmt: skip
 # Families that pay on larger problems than the samples of their ops.
-LARGER = ("winograd", "winograd_grad_input", "winograd_grad_weight")
+LARGER = ("matmul_panel", "winograd", "winograd_grad_input", "winograd_grad_weight")
 # Wrong kernels are wrong by the size of their numbers; rounding is a thousand times below this.
 TOLERANCE = 1e-3
 _PIXELS, _PLANES = (0, 2, 3, 1), (0, 3, 1, 2)  # [N, C, H, W] to [N, H, W, C] and back
@@ -210,7 +211,9 @@ def _turned(
 
 
 def _larger(op: type[Op]) -> Sample:
-    """An image of 128 channels, 15 x 15; with 3x3 taps and padding."""
+    """As little work as such a family pays for: an image of 128 channels, or two matrices."""
+    if op is MatMul:
+        return Sample(MatMul(), (TensorType((97, 101)), TensorType((101, 103))))
     plain = Conv2d((1, 1), (1, 1, 1, 1), (1, 1), 1)
     image, weights = TensorType((1, 128, 15, 15)), TensorType((128, 128, 3, 3))
     if op is Conv2d:

@@ -10,6 +10,7 @@ from pocketgrad.kernels.conv_grad import ConvGradWeightKernel
 from pocketgrad.kernels.embed import GatherGradKernel, GatherKernel, TakeGradKernel, TakeKernel
 from pocketgrad.kernels.loops import Loops
 from pocketgrad.kernels.matmul import MatMulKernel
+from pocketgrad.kernels.matmul_panel import MatMulPanelKernel
 from pocketgrad.kernels.pool import PoolForward, PoolGrad
 from pocketgrad.kernels.pool_last import PoolLastForward, PoolLastGrad
 from pocketgrad.kernels.resize import ResizeKernel
@@ -20,6 +21,7 @@ from pocketgrad.kernels.winograd_grad import WinogradGradWeight
 from pocketgrad.plan.plan import Step
 
 ALL: tuple[Kernel, ...] = (
+    MatMulPanelKernel(),
     MatMulKernel(),
     WinogradForward(),
     WinogradGradInput(),
@@ -55,7 +57,7 @@ def select(
     for kernel in able:
         config = kernel.defaults(step, device)
         legal = kernel.name not in excluded and (kernel.far or not far)
-        if legal and kernel.fits(step, config, device):
+        if legal and kernel.pays(step, device) and kernel.fits(step, config, device):
             return kernel, config
     values = [*step.reads, *step.writes]
     types = ", ".join(str(v.type) for v in values)

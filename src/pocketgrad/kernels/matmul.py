@@ -212,7 +212,7 @@ class MatMulKernel(Kernel):
         columns = p.n.size if dot else ceil(p.n.size / config["VW"])
         items = parts * p.count * ceil(p.m.size / config["TM"]) * ceil(columns / config["TN"])
         a, b, y = p.views
-        store = _store(step, p is not product, config["TN"] if dot else config["VW"])
+        store = store_of(step, p is not product, config["TN"] if dot else config["VW"])
 
         def launch(outs: tuple[View, ...], y_batch: str, y_m: int, y_n: int) -> Launch:
             # Without anything to add there is nothing to read, and perhaps no memory to point at.
@@ -225,10 +225,10 @@ class MatMulKernel(Kernel):
                 N=p.n.size,
                 K=p.k.size,
                 G=p.count,
-                A_BATCH=_batch(p.batch, "a"),
+                A_BATCH=batch_offset(p.batch, "a"),
                 A_M=p.m.a,
                 A_K=1 if dot else p.k.a,
-                B_BATCH=_batch(p.batch, "b"),
+                B_BATCH=batch_offset(p.batch, "b"),
                 B_K=1 if dot else p.k.b,
                 B_N=p.n.b if dot or config["VW"] == 1 else 1,
                 Y_BATCH=y_batch,
@@ -247,7 +247,7 @@ class MatMulKernel(Kernel):
 
         if parts == 1:
             inner = p.n.y if alone(step) else 1  # an epilogue stores lanes wherever they belong
-            return Rendered((launch(store.outs, _batch(p.batch, "y"), p.m.y, inner),))
+            return Rendered((launch(store.outs, batch_offset(p.batch, "y"), p.m.y, inner),))
         # Each part lies as the result does: [g, m, n] of the product as asked for.
         m, n = p.m.size, p.n.size
         strides = (1, m) if p is not product else (n, 1)
@@ -260,7 +260,7 @@ def _divisible(step: Step, product: Product) -> bool:
     return alone(step) and product.views[2].dense
 
 
-def _store(step: Step, swapped: bool, width: int) -> Store:
+def store_of(step: Step, swapped: bool, width: int) -> Store:
     """What happens to results; the template's n is the product's m where it was swapped."""
     shape = result_of(step).shape
     numbers, inner = [], 1
@@ -272,7 +272,7 @@ def _store(step: Step, swapped: bool, width: int) -> Store:
     return storing(step, "g, m, n", [*reversed(numbers), *last], lane, (width, 1))
 
 
-def _batch(axes: tuple[Axis, ...], side: str) -> str:
+def batch_offset(axes: tuple[Axis, ...], side: str) -> str:
     """The offset of product number g, as an expression in C."""
     terms, inner = [], 1
     for place, axis in reversed(list(enumerate(axes))):
