@@ -48,6 +48,7 @@ CHECKED: Mapping[str, tuple[type[Op], ...]] = {
     "winograd": (Conv2d,),
     "winograd_grad_input": (Conv2dGradInput,),
     "winograd_grad_weight": (Conv2dGradWeight,),
+    "conv_last": (Conv2d, Conv2dGradInput),
     "conv": (Conv2d, Conv2dGradInput),
     "conv_grad_weight": (Conv2dGradWeight,),
     "pool": (MaxPool2d, AvgPool2d),
@@ -62,7 +63,8 @@ CHECKED: Mapping[str, tuple[type[Op], ...]] = {
     "loops": (Sum, Exp, Erf, Pow, Where, Cast, Mod, Uniform),
 }
 CHANNELS_LAST = (  # families for images that lie so
-    "winograd", "winograd_grad_input", "winograd_grad_weight", "pool_last", "pool_last_grad",
+    "winograd", "winograd_grad_input", "winograd_grad_weight", "pool_last",
+    "pool_last_grad", "conv_last",
 )  # fmt: skip
 # Families that pay on larger problems than the samples of their ops.
 LARGER = ("matmul_panel", "winograd", "winograd_grad_input", "winograd_grad_weight")

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pocketgrad.base.errors import DeviceError
 from pocketgrad.kernels.conv import ConvKernel
 from pocketgrad.kernels.conv_grad import ConvGradWeightKernel
+from pocketgrad.kernels.conv_last import ConvLastKernel
 from pocketgrad.kernels.embed import GatherGradKernel, GatherKernel, TakeGradKernel, TakeKernel
 from pocketgrad.kernels.loops import Loops
 from pocketgrad.kernels.matmul import MatMulKernel
@@ -26,6 +27,7 @@ ALL: tuple[Kernel, ...] = (
     WinogradForward(),
     WinogradGradInput(),
     WinogradGradWeight(),
+    ConvLastKernel(),
     ConvKernel(),
     ConvGradWeightKernel(),
     PoolLastForward(),
