@@ -67,6 +67,8 @@ PLANTED = [
     ("train/planted.py", "import torch\n", "Other frameworks are guests"),
     ("passes/planted.py", LINE.format("passes.autodiff"), "A pass never imports a pass"),
     ("backends/null.py", LINE.format("backends.opencl"), "A backend never imports a backend"),
+    ("bench/runner.py", "import torch\n", "A peer is imported by its adapter only"),
+    ("bench/adapters/torch.py", LINE.format("bench.adapters.jax"), "An adapter never imports"),
     ("data/planted.py", LINE.format("ops"), "Data sets depend on base only"),
     ("telemetry/planted.py", LINE.format("ops"), "Samplers depend on trace and base only"),
 ]

@@ -17,7 +17,7 @@ import pocketgrad
 from pocketgrad.base.errors import SettingError, UnknownNameError
 from pocketgrad.bench.adapters import OURS, PEERS, adapter
 from pocketgrad.bench.api import Participant, Variant
-from pocketgrad.bench.environments import python_of
+from pocketgrad.bench.environments import drivers_for, python_of
 from pocketgrad.bench.load import Load
 from pocketgrad.bench.prepare import prepare
 from pocketgrad.bench.remote import Remote
@@ -53,7 +53,7 @@ def compare(
     with tempfile.TemporaryDirectory(prefix="pocketgrad-bench-") as folder:
         progress(f"{workload.title}: weights and batches")
         flops = prepare(workload, Path(folder))
-        contestants = [Remote(p, python_of(p.adapter)) for p in takers]
+        contestants = [Remote(p, python_of(p.adapter), drivers_for(p.adapter)) for p in takers]
         runner = Runner(contestants, Path(folder), settings, Load(), progress)
         runner.gauges = {p.variant.name: Remote(p) for p in takers if p.adapter == OURS}
         entries = runner.run()

@@ -9,14 +9,20 @@ import hashlib
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from ctypes.util import find_library
 from pathlib import Path
 
 from pocketgrad.base.config import settings
 from pocketgrad.base.errors import DeviceError, SettingError, UnknownNameError
 from pocketgrad.bench.adapters import OURS, PEERS
 
+ON_OPENCL = ("tinygrad",)
 PINS: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch==2.13.0", "numpy>=2,<3"),
+    "jax": ("jax==0.10.2", "numpy>=2,<3"),
+    "tensorflow": ("tensorflow-cpu==2.21.0", "numpy>=2,<3"),
+    "mnn": ("MNN==3.6.1", "numpy>=2,<3"),
+    "tinygrad": ("tinygrad==0.14.0", "numpy>=2,<3"),
 }
 
 
@@ -36,6 +42,24 @@ def python_of(peer: str) -> str:
         if (folder_of(peer) / "ready").is_file():
             return str(made)
     return sys.executable
+
+
+def drivers_for(peer: str) -> dict[str, str]:
+    """Where a peer on OpenCL finds it, if the system has no loader: a driver that can be one."""
+    if peer not in ON_OPENCL or find_library("OpenCL"):
+        return {}
+    from pocketgrad.backends import platforms
+
+    libraries = [r.library for r in platforms.survey().runtimes if r.outcome == "ok"]
+    direct = [library for library in libraries if _is_loader(library)]
+    return {"OPENCL_PATH": direct[0]} if direct else {}
+
+
+def _is_loader(library: str) -> bool:
+    """Whether a driver has OpenCL's own functions; asked in a child, which may crash."""
+    code = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).clGetPlatformIDs"
+    command = [sys.executable, "-c", code, library]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def set_up(peer: str, progress: Callable[[str], None]) -> Path:

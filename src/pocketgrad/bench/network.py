@@ -17,7 +17,7 @@ relu relu6 flatten add      none
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,17 @@ class Layer:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+def ends(layer: Layer, size: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Padding before and after height and width of a pooled image, as its output's shape needs."""
+    s = layer.settings
+    found = []
+    for axis in (0, 1):
+        needed = (layer.shape[2 + axis] - 1) * s["stride"][axis] + s["window"][axis]
+        before = s["padding"][axis]
+        found.append((before, max(0, needed - size[axis] - before)))
+    return found[0], found[1]
+
+
 @dataclass(frozen=True)
 class Network:
     """Layers in order, from the value ``input`` of a shape to the value ``output``."""
@@ -56,6 +67,24 @@ class Network:
             for name in layer.inputs:
                 found[name] = found.get(name, 0) + 1
         return found
+
+    def shape_of(self, value: str) -> tuple[int, ...]:
+        """The shape of a value by name."""
+        made = {layer.output: layer.shape for layer in self.layers}
+        return made.get(value, self.shape)
+
+    def run(self, x: Any, apply: Callable[[Layer, list[Any]], Any]) -> Any:
+        """The output for ``x``, where ``apply`` is a layer on values of any framework."""
+        values = {self.input: x}
+        left = self.uses
+        for layer in self.layers:
+            given = [values[name] for name in layer.inputs]
+            for name in layer.inputs:
+                left[name] -= 1
+                if not left[name]:
+                    del values[name]  # frees what eager frameworks would keep
+            values[layer.output] = apply(layer, given)
+        return values[self.output]
 
     def to_json(self) -> dict[str, Any]:
         """As JSON takes it."""

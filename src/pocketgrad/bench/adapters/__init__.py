@@ -13,6 +13,10 @@ OURS = "pocketgrad"
 ADAPTERS: Mapping[str, str] = {
     "pocketgrad": "pocketgrad.bench.adapters.pocketgrad",
     "torch": "pocketgrad.bench.adapters.torch",
+    "jax": "pocketgrad.bench.adapters.jax",
+    "tensorflow": "pocketgrad.bench.adapters.tensorflow",
+    "mnn": "pocketgrad.bench.adapters.mnn",
+    "tinygrad": "pocketgrad.bench.adapters.tinygrad",
 }
 PEERS = tuple(name for name in ADAPTERS if name != OURS)
 
