@@ -44,7 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(compare)
     about = "make the environments of peers, each with pinned versions, in the cache folder"
     setup = commands.add_parser("setup", help=about, description=f"{about.capitalize()}.")
-    setup.add_argument("peers", nargs="+", metavar="PEER", help="torch, jax, tensorflow, mnn or tinygrad")
+    setup.add_argument(
+        "peers", nargs="+", metavar="PEER", help="torch, jax, tensorflow, mnn or tinygrad"
+    )
     add_json(setup)
     about = "what our devices can do at best: multiply-adds per second, copied bytes per second"
     ceilings = commands.add_parser("ceilings", help=about, description=f"{about.capitalize()}.")
