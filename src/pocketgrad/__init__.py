@@ -14,6 +14,7 @@ _MODULES = {
     "nn": "pocketgrad.nn",
     "ops": "pocketgrad.ops",
     "optim": "pocketgrad.nn.optim",
+    "profile": "pocketgrad.profile",
     "schedule": "pocketgrad.nn.schedule",
     "train": "pocketgrad.train",
     "zoo": "pocketgrad.zoo",

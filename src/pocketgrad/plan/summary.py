@@ -112,7 +112,7 @@ def arena_by_kind(plan: Plan) -> dict[str, int]:
     lives only from one launch to the next, or fills gaps.
     """
     gradients = {plan.views[v].base for v in plan.graph.outputs if v.name.startswith("gradient.")}
-    kept = _kept_for_backward(plan)
+    kept = kept_for_backward(plan)
     taken: list[tuple[int, int]] = []
     found = {}
     for kind, bases in (("gradients", gradients), ("activations", kept - gradients)):
@@ -125,7 +125,8 @@ def arena_by_kind(plan: Plan) -> dict[str, int]:
     return found
 
 
-def _kept_for_backward(plan: Plan) -> set[Value]:
+def kept_for_backward(plan: Plan) -> set[Value]:
+    """What the forward part leaves for the backward part."""
     made: set[Value] = set()
     kept: set[Value] = set()
     for step in plan.steps:  # fusion can put both parts into one step
@@ -156,7 +157,7 @@ def _row(step: Step, first: int, launches: int, kernel: str) -> LaunchRow:
         _scope(nodes),
         tuple(str(v.type) for v in step.writes),
         sum(n.cost.flops for n in nodes if n.inputs),
-        sum(_moved(v, view) for v, view in (*step.reads.items(), *step.writes.items())),
+        sum(moved_nbytes(v, view) for v, view in (*step.reads.items(), *step.writes.items())),
     )
 
 
@@ -172,7 +173,7 @@ def _scope(nodes: Sequence[Node]) -> str:
     return ", ".join(found)
 
 
-def _moved(value: Value, view: View) -> int:
+def moved_nbytes(value: Value, view: View) -> int:
     """Bytes of the elements of a view, repeated ones counted once."""
     pairs = zip(view.shape, view.strides, strict=True)
     return prod(n for n, stride in pairs if stride or not n) * value.dtype.nbytes

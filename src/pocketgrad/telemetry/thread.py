@@ -27,7 +27,7 @@ REVIEW_NS = 2000 * MS
 class Cost:
     """What sampling took from the machine."""
 
-    cpu_ns: int  # of all sampling threads
+    cpu_ns: int  # of all sampling threads, between the first reading of everything and the last
     elapsed_ns: int
     polls: int
     late: int
@@ -62,8 +62,7 @@ class Monitor:
                 "in Python disturbs what it measures, and no source here is faster"
             )
         self._stop = threading.Event()
-        self._start_ns = self._elapsed_ns = 0
-        self._cpu_ns: list[int] = []
+        self._spent: list[tuple[int, int]] = []  # of each thread: processor time, and how long
         self._problems: list[BaseException] = []
         self._recorder = recorder
         self.absent = found.absent
@@ -80,7 +79,6 @@ class Monitor:
         """Begin, unless the recorder is off."""
         if self._threads:
             raise SettingError("this monitor has been started already; make another one")
-        self._start_ns = now_ns()
         if self._recorder.on:
             self._threads = [
                 threading.Thread(target=self._work, args=(poller,), name="sampler", daemon=True)
@@ -90,13 +88,17 @@ class Monitor:
             thread.start()
         return self
 
+    def wait_for_first(self, most_ns: int) -> None:
+        """Until everything was read once, or so long: what comes next is covered by samples."""
+        until = now_ns() + most_ns
+        while now_ns() < until and not all(health.polls for health in self.healths):
+            time.sleep(0.001)
+
     def stop(self) -> None:
         """End, after one last read of everything, so that the record covers the whole time."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
-        if not self._elapsed_ns:
-            self._elapsed_ns = now_ns() - self._start_ns
         if self._problems:
             raise self._problems[0]
 
@@ -122,7 +124,8 @@ class Monitor:
         polls = sum(health.polls for health in self.healths)
         late = sum(health.late for health in self.healths)
         stretched = max((poller.stretched for poller in self._pollers), default=1.0)
-        return Cost(sum(self._cpu_ns), self._elapsed_ns, polls, late, stretched)
+        elapsed = max((elapsed for _, elapsed in self._spent), default=0)
+        return Cost(sum(cpu for cpu, _ in self._spent), elapsed, polls, late, stretched)
 
     def latest(self) -> Mapping[str, float]:
         """The last value of each channel, for showing while it runs."""
@@ -138,7 +141,8 @@ class Monitor:
 
     def _work(self, poller: Poller) -> None:
         try:
-            since = (now_ns(), time.thread_time_ns())
+            poller.poll()
+            begun = since = (now_ns(), time.thread_time_ns())
             while not self._stop.is_set():
                 wait_ns = poller.poll() - now_ns()
                 if wait_ns > 0:
@@ -149,9 +153,8 @@ class Monitor:
                     if factor > 1:
                         poller.stretch(factor)
                     since = now
+            self._spent.append((time.thread_time_ns() - begun[1], now_ns() - begun[0]))
             poller.poll_all()
             poller.finish()
         except BaseException as error:  # raised again in stop(), where it is seen
             self._problems.append(error)
-        finally:
-            self._cpu_ns.append(time.thread_time_ns())

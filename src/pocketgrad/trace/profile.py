@@ -140,7 +140,7 @@ class OpRow:
     nbytes: int  # per step
     step_ns: Array  # float64
     shared: bool  # some of it is a share, by cost, of a launch with other operations
-    energy: EnergyFigure | None = None  # of all measured steps together; None without a sensor
+    energy: EnergyFigure | None = None  # of EnergyTotal.steps together; None without a sensor
 
     @property
     def median_ns(self) -> float:
@@ -193,10 +193,11 @@ class EnergyTotal:
 
     channel: str  # a key of Trace.series
     scope: str  # 'rail VDD_IN', 'package-0'
-    main: bool  # its figures stand in ops, layers, phases and steps; mostly the whole device
+    main: bool  # the sum of the main ones stands in ops, layers, phases and steps
     figure: EnergyFigure
-    window_ns: int
+    window_ns: int  # how long the steps that it covers took
     paper_j: float | None  # equation 4 of the paper: nominal interval times sum of power samples
+    steps: int = 0  # measured steps that its samples cover: the figures are of these
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,13 +7,41 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+from typing import TypeVar
 
 import numpy as np
 
 from pocketgrad.base.errors import SettingError, UnknownNameError
 from pocketgrad.trace.clock import now_ns
 from pocketgrad.trace.model import Absent, Channel, Scalar, Series, Span, Trace
+
+T = TypeVar("T")
+_NOTHING = nullcontext()
+_END = object()
+
+
+class _Timed:
+    """A span from the entry of a block to its end."""
+
+    __slots__ = ("_args", "_name", "_recorder", "_start_ns", "_track")
+
+    def __init__(
+        self, recorder: Recorder, name: str, track: str, args: Mapping[str, Scalar] | None
+    ) -> None:
+        self._recorder, self._name, self._track, self._args = recorder, name, track, args
+
+    def __enter__(self) -> None:
+        self._start_ns = now_ns()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._recorder.span(self._name, self._track, self._start_ns, now_ns(), self._args)
 
 
 class Recorder:
@@ -40,17 +68,21 @@ class Recorder:
         if self.on:
             self._spans.append(Span(name, track, start_ns, end_ns, args or {}))
 
-    @contextmanager
-    def timed(self, name: str, track: str = "host") -> Iterator[None]:
+    def timed(
+        self, name: str, track: str = "host", args: Mapping[str, Scalar] | None = None
+    ) -> AbstractContextManager[None]:
         """Append the time its block takes, also when the block raises."""
-        if not self.on:
-            yield
-            return
-        start = now_ns()
-        try:
-            yield
-        finally:
-            self.span(name, track, start, now_ns())
+        return _Timed(self, name, track, args) if self.on else _NOTHING
+
+    def each(self, name: str, items: Iterable[T], track: str = "host") -> Iterator[T]:
+        """The same items, with the time that each took to come."""
+        going = iter(items)
+        while True:
+            with self.timed(name, track):
+                item = next(going, _END)
+            if item is _END:
+                return
+            yield item  # type: ignore[misc]  # the end was told apart above
 
     def declare(self, channel: Channel) -> None:
         """Announce a channel; the same one twice is no mistake, two of one name are."""
@@ -84,6 +116,11 @@ class Recorder:
         """Set one item of the metadata."""
         if self.on:
             self._metadata[key] = value
+
+    @property
+    def size(self) -> int:
+        """How many spans and samples there are."""
+        return len(self._spans) + sum(len(times) for times in self._times.values())
 
     def trace(self) -> Trace:
         """All so far, as a value that later appending does not change."""

@@ -82,7 +82,8 @@ class EpochRun:
         started = polled = 0.0
         fresh = False
         step = int(self.session.read_state("step"))
-        for batch in self.feed.epoch(self.place.epoch, self.place.index):
+        batches = self.feed.epoch(self.place.epoch, self.place.index)
+        for batch in self.session.recorder.each("load", batches):
             if self.inputs is None:
                 self.inputs = inputs_of(batch.x, batch.y, self.feed.stored)
                 fresh = self._build(self.inputs)

@@ -70,7 +70,7 @@ def expect(spec: StepSpec, batch: int, sample: Any = None) -> Expected:
         x, y = (TensorType((batch, *a.shape[1:]), dtype_of(a)) for a in sample)
         return Expected(Inputs(x, y), "the batch given")
     if isinstance(sample, tuple) and all(isinstance(n, int) for n in sample):
-        return Expected(_with_target(spec, TensorType((batch, *sample))), "the shape given")
+        return Expected(with_target(spec, TensorType((batch, *sample))), "the shape given")
     raise SettingError(
         f"sample= takes a data set, a batch (x, y) of arrays, or the shape of one sample; "
         f"got {type(sample).__name__}"
@@ -82,7 +82,7 @@ def _guessed(spec: StepSpec, batch: int) -> Expected:
         image = len(shape) == 3
         x = TensorType((batch, *shape), uint8 if image else float32)
         try:
-            inputs = _with_target(spec, x, std=(255.0,) if image else (1.0,))
+            inputs = with_target(spec, x, std=(255.0,) if image else (1.0,))
         except ShapeError:
             continue
         shown = "×".join(map(str, shape))
@@ -108,7 +108,7 @@ def _candidates(model: Module) -> Iterator[tuple[int, ...]]:
             return
 
 
-def _with_target(spec: StepSpec, x: TensorType, std: tuple[float, ...] = (1.0,)) -> Inputs:
+def with_target(spec: StepSpec, x: TensorType, std: tuple[float, ...] = (1.0,)) -> Inputs:
     """The batch type with the target that the loss takes."""
     batch, stored = x.shape[0], Stored(std=std)
     unknown = Inputs(x, TensorType((batch,), int32), stored)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from pocketgrad.engine.compile import plan_graph
 from pocketgrad.engine.executable import Executable
 from pocketgrad.ir.core import Graph, TensorType
 from pocketgrad.plan.plan import Plan
+from pocketgrad.trace.recorder import OFF
 from pocketgrad.train.packing import Packing
 from pocketgrad.train.step import Inputs, Kind, StepSpec, build_graph
 
@@ -62,6 +63,16 @@ class Faults:
         return max(self.loss_step, self.label_step)
 
 
+class Watch(Protocol):
+    """Who profiles: told of each run before its feeds are written and after it was enqueued."""
+
+    def begin(self, executable: Executable, training: bool) -> None:
+        """A run begins on the host."""
+
+    def end(self) -> None:
+        """It is enqueued."""
+
+
 class Session:
     """Device state of a model, and the steps over it."""
 
@@ -74,6 +85,8 @@ class Session:
         self.micro = 0  # micro-steps since the last update
         self.traffic = {"uploaded": 0, "downloaded": 0}
         self.last: Executable | None = None  # of the latest training step
+        self.recorder = OFF  # of what the host does: upload, enqueue, wait, read
+        self.watch: Watch | None = None
         self._plans: dict[tuple[Kind, Inputs], tuple[Plan, list[Lowered]]] = {}
         self._bound: dict[tuple[Kind, Inputs], Executable] = {}
         self._inputs: dict[tuple[str, TensorType], Any] = {}
@@ -138,7 +151,7 @@ class Session:
     def train(self, inputs: Inputs, x: Array, y: Array, weight: Array) -> Executable:
         """One training step; with accumulation, one micro-step, the last of which updates."""
         executable = self.executable(self.train_kind(), inputs)
-        self._run(executable, {"x": x, "y": y, "weight": weight})
+        self._run(executable, {"x": x, "y": y, "weight": weight}, training=True)
         self.micro = (self.micro + 1) % self.spec.accumulate
         self.last = executable
         return executable
@@ -184,12 +197,19 @@ class Session:
         self.allocated_nbytes += nbytes
         return self.backend.alloc(nbytes)
 
-    def _run(self, executable: Executable, feeds: Mapping[str, Array]) -> None:
+    def _run(
+        self, executable: Executable, feeds: Mapping[str, Array], training: bool = False
+    ) -> None:
         before = executable.uploaded_nbytes
+        if self.watch is not None:
+            self.watch.begin(executable, training)
         for value in executable.plan.graph.inputs:
             if value.name in feeds:
                 self._feed(executable, value.name, feeds[value.name])
-        executable.run()
+        with self.recorder.timed("enqueue"):
+            executable.run()
+        if self.watch is not None:
+            self.watch.end()
         self._ran = executable
         self.traffic["uploaded"] += executable.uploaded_nbytes - before
 
@@ -200,7 +220,8 @@ class Session:
             if held is not None and np.array_equal(held, array):
                 return
             self._held[len(array)] = array.copy()
-        executable.write(name, array)
+        with self.recorder.timed("upload", args={"name": name, "nbytes": array.nbytes}):
+            executable.write(name, array)
 
     def _of_last(self, name: str) -> Array:
         if self.last is None:
@@ -214,9 +235,17 @@ class Session:
 
     def _read_from(self, executable: Executable, name: str) -> Array:
         before = executable.downloaded_nbytes
-        out = executable.read(name)
+        self._wait()
+        with self.recorder.timed("read", args={"name": name}):
+            out = executable.read(name)
         self.traffic["downloaded"] += executable.downloaded_nbytes - before
         return out
+
+    def _wait(self) -> None:
+        """Only to tell waiting for the device from reading, when somebody looks."""
+        if self.recorder.on:
+            with self.recorder.timed("wait"):
+                self.backend.finish()
 
     # ---- state ----------------------------------------------------------------------------------
 
@@ -224,7 +253,9 @@ class Session:
         """A state as it is on the device."""
         t = self.spec.state[name]
         out = np.empty(t.shape, t.dtype.numpy)
-        self.backend.read(self.memory[name], 0, out)
+        self._wait()
+        with self.recorder.timed("read", args={"name": name}):
+            self.backend.read(self.memory[name], 0, out)
         self.traffic["downloaded"] += out.nbytes
         return out
 

@@ -55,7 +55,7 @@ def profile() -> Profile:
         {"queue 0": Alignment(3, 1.5, 1.0, 20.0)},
         MemoryCurve(("activations", "workspace"), np.array([[1, 2], [5, 3]], np.int64), 99),
         (Ceiling("arithmetic", 1e9, "flop/s", "fma"),),
-        (EnergyTotal(channel.name, channel.scope, True, joules, 30, None),),
+        (EnergyTotal(channel.name, channel.scope, True, joules, 30, None, 1),),
         (Metric("idle state ratio", None, "%", "no samples", True),),
         Overhead(5, 1000, 3, 1, 1.0, values, values * 1.1),
         (Absent("power", "no sensor"),),
