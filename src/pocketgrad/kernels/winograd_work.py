@@ -32,14 +32,14 @@ DIRECT_RATE = 0.85  # and direct convolutions
 INPUT = {2: 80, 4: 240}  # carrying the numbers of a tile,
 OUTPUT = {2: 60, 4: 190}  # the results of a tile back,
 WEIGHTS = {2: 60, 4: 140}  # the taps of a channel; once each for every vector
-TURNED = 3  # times as much where weights are read number by number
+TURNED = 600  # more where weights are read number by number, each from another line
 MOVE = 0.2  # a number that comes from the last cache while others are multiplied,
 PUT = 2.5  # or goes there; from memory it takes as long
 LAST = 1 << 22  # floats that certainly find room in the last cache: 16 MiB
 LAUNCH = 60_000  # a launch more
 CORES = 2  # whose common finish is waited for
-NEAR = 200_000  # floats that a core keeps to itself, of 1 MiB;
-SPILLED = 0.1  # more cost products so much
+NEAR = 120_000  # floats that a core keeps to itself without loss, of 1 MiB;
+SPILLED = 0.12  # as many more cost products so much
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def cost(work: Work) -> float:
     vectors = work.blocks * config["NV"]
     rows = ceil(work.tiles / config["TR"]) * config["TR"]
     products = work.points * rows * c * vectors / (PRODUCT_RATE * product_rate(config))
-    weights = WEIGHTS[tile] * c * vectors * (TURNED if p.turned else 1)
+    weights = (WEIGHTS[tile] + (TURNED if p.turned else 0)) * c * vectors
     images = work.tiles * (INPUT[tile] * ceil(c / config["VW"]) + OUTPUT[tile] * vectors)
     carried = work.points * c * (work.blocks * work.kb if by_tiles else work.tiles)
     if by_tiles:
@@ -181,9 +181,9 @@ def cost(work: Work) -> float:
         kept = work.points * (work.chunk * (c + work.kb) + c * work.kb)
     else:
         times, weights = work.blocks * MOVE, weights * work.chunks
-        kept = work.points * work.kb * (work.chunk + min(c, config["CB"]))
+        kept = work.points * work.kb * work.chunk
     moved = carried * (times + (PUT if carried > NEAR / 2 else 0))
-    spilled = SPILLED * min(1.0, max(0.0, kept / NEAR - 1))
+    spilled = min(1.0, SPILLED * max(0.0, kept / NEAR - 1))
     return (products * (1 + spilled) + weights + images + moved) * idle(work) + LAUNCH
 
 
