@@ -110,6 +110,14 @@ def test_the_page_of_a_long_run_is_bounded_and_says_so(monkeypatch: pytest.Monke
     assert f"Of 200 steps, {len(found['steps'])} are drawn." in found["timelineNote"]
 
 
+def test_samples_of_another_device_are_not_taken_for_this_runs() -> None:
+    profile = sample(steps=1)
+    metadata = {**profile.metadata, "device_tree": "trees/phone", "period_ns": 10_000_000}
+    found = embedded(dataclasses.replace(profile, metadata=metadata))
+    assert "a recording of another device (trees/phone)" in found["warnings"][0]
+    assert ["period", "10 ms"] in found["metadata"]
+
+
 def test_a_profile_without_steps_or_launches_still_makes_a_page() -> None:
     bare = Profile({}, (), page_events_empty(), (), (), (), (), sample().trace)
     found = embedded(bare)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from pocketgrad.base.units import duration, si
 from pocketgrad.report import page_costs, page_events, page_samples
 from pocketgrad.trace.model import Scalar
 from pocketgrad.trace.profile import Profile
@@ -53,7 +54,7 @@ def content(profile: Profile) -> dict[str, Any]:
     origin = page_events.origin_ns(profile)
     return {
         **_head(profile.metadata),
-        "warnings": list(profile.warnings),
+        "warnings": _warnings(profile),
         "tiles": page_costs.tiles(profile),
         **page_events.content(profile, origin),
         **page_costs.content(profile),
@@ -77,8 +78,27 @@ def _head(facts: Mapping[str, Scalar]) -> dict[str, str]:
     }
 
 
+def _warnings(profile: Profile) -> list[str]:
+    tree = profile.metadata.get("device_tree")
+    if not tree:
+        return list(profile.warnings)
+    played = (
+        f"The samples are a recording of another device ({tree}), played back beside this run: "
+    )
+    return [f"{played}power, temperatures and joules are not this machine's.", *profile.warnings]
+
+
+def _fact(key: str, value: Scalar) -> list[str]:
+    """A line of metadata; the unit at the end of a name goes to the number."""
+    if isinstance(value, int | float) and key.endswith("_ns"):
+        return [key.removesuffix("_ns").replace("_", " "), duration(value / 1e9)]
+    if isinstance(value, int | float) and key.endswith("_nbytes"):
+        return [key.removesuffix("_nbytes").replace("_", " "), si(value, "B")]
+    return [key.replace("_", " "), str(value)]
+
+
 def _metadata(profile: Profile) -> list[list[str]]:
-    rows = [[key.replace("_", " "), str(value)] for key, value in profile.metadata.items()]
+    rows = [_fact(key, value) for key, value in profile.metadata.items()]
     rows += [
         [f"clock of {queue}", f"placed on the host's within {clock.error_ns / 1e3:.3g} µs"]
         for queue, clock in profile.clocks.items()

@@ -23,6 +23,8 @@ from pocketgrad.trace.profile import (
 )
 
 NO_LAYER = "(no layer)"
+_DRAWN = 0.01  # of the longest launch: shorter ones would only stretch the roofline's axes
+_SHORT = 60  # characters of a reason that fit on a tile
 _BEFORE_UNIT = re.compile(r"(?<=[\d±]) (?=[%\d]|[kMGTmµn]?(?:flop|[sJB])\b)")
 
 
@@ -60,7 +62,7 @@ def tiles(profile: Profile) -> list[dict[str, Any]]:
         if isinstance(batch, int):
             made.append(_tile("Samples per second", si(batch / middle * 1e9), f"batch {batch}"))
         made.append(_ceiling_tile(profile, float(np.median([s.busy_ns for s in steps]))))
-        made.append(_moving_tile(profile, middle))
+        made.append(_moving_tile(profile))
     made.append(_memory_tile(profile))
     made.append(_energy_tile(profile))
     made.append(_cost_tile(profile.overhead))
@@ -84,16 +86,17 @@ def _ceiling_tile(profile: Profile, busy_ns: float) -> dict[str, Any]:
     return _tile("Arithmetic while launches run", si(rate, "flop/s"), note)
 
 
-def _moving_tile(profile: Profile, step_ns: float) -> dict[str, Any]:
-    moved = sum(r.median_ns for r in profile.ops if r.work in {Work.COPY, Work.LAYOUT})
-    gaps = sum(r.median_ns for r in profile.ops if r.work == Work.GAP)
-    return _tile(
-        "Copies and layout changes",
-        f"{100 * moved / step_ns:.3g} %" if step_ns else "–",
-        f"of the step's time; {100 * gaps / step_ns:.3g} % are gaps without a launch"
-        if step_ns
-        else "",
-    )
+def _moving_tile(profile: Profile) -> dict[str, Any]:
+    lengths = np.array([s.duration_ns for s in profile.measured_steps], float)
+    moves = [r.step_ns for r in profile.ops if r.work in {Work.COPY, Work.LAYOUT}]
+    gaps = np.array([s.gap_ns for s in profile.measured_steps], float)
+
+    def share(spent: Array) -> str:
+        return f"{100 * float(np.median(spent / lengths)):.2g} %"
+
+    moved = np.sum(moves, axis=0) if moves else np.zeros(len(lengths))
+    note = f"of the step's time; in {share(gaps)} no launch runs"
+    return _tile("Copies and layout changes", share(moved), note)
 
 
 def _memory_tile(profile: Profile) -> dict[str, Any]:
@@ -107,7 +110,11 @@ def _energy_tile(profile: Profile) -> dict[str, Any]:
     main = next((e for e in profile.energy if e.main and e.figure.joules is not None), None)
     steps = len(profile.measured_steps)
     if main is None or main.figure.joules is None or not steps:
-        return _tile("Energy", "not available", _why(profile, "power"), absent=True)
+        reason = _why(profile, "power")
+        short = (
+            reason if len(reason) < _SHORT else "no sensor was found; each reason is under Energy"
+        )
+        return _tile("Energy", "not available", short, absent=True)
     error = main.figure.error_j
     known = str(main.figure.label) + (f", ± {_joules(error / steps)}" if error is not None else "")
     return _tile("Energy, a step", _joules(main.figure.joules / steps), f"{main.scope}; {known}")
@@ -244,12 +251,19 @@ def _roofline(profile: Profile) -> dict[str, Any]:
     medians = _launch_medians(profile)
     pairs = list(zip(profile.launches, medians, strict=True))
     points = [_point(row, ns, best) for row, ns in pairs if row.flops and row.nbytes and ns]
+    longest = max(medians, default=0.0)
+    for point in points:
+        point["shown"] = point["ns"] >= _DRAWN * longest
+    tiny = sum(1 for point in points if not point["shown"])
     without = sum(1 for row in profile.launches if not row.flops)
     note = "" if profile.ceilings else "The ceilings were not measured. "
     note += "A point is a launch, at its median time; "
     note += "bytes that stay in a cache can lift it over the slope."
     if without:
         note += f" {without} launches without arithmetic, such as copies, have no place here."
+    if tiny:
+        note += f" {tiny} launches shorter than {100 * _DRAWN:g} % of the longest"
+        note += " are in the table only."
     return {
         "ceilings": [
             {"name": c.name, "per_s": c.per_s, "unit": c.unit, "how": c.how}

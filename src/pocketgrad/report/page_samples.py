@@ -174,18 +174,17 @@ def _cores(profile: Profile, busy: tuple[Curve, ...], origin: int) -> dict[str, 
 
 
 def _resolution(busy: tuple[Curve, ...], steps: Sequence[StepRow]) -> str:
-    refresh = [c.refresh_ns for c in busy if c.refresh_ns]
     note = "The height of a row is the share of time the core worked (equation 1)."
-    if refresh:
-        finest = float(np.median(refresh))
-        note += f" The counters say something new every {finest / 1e6:.3g} ms"
-        length = float(np.median([s.duration_ns for s in steps]))
-        note += (
-            f", longer than a step of {length / 1e6:.3g} ms: within a step nothing is resolved."
-            if finest > length
-            else "; what is shorter is averaged."
-        )
-    return note
+    if all("cpuidle" in c.source for c in busy):  # a busy core's counter stands still
+        return f"{note} Idle time is counted to the microsecond, when a core wakes."
+    refresh = [c.refresh_ns for c in busy if c.refresh_ns]
+    if not refresh:
+        return f"{note} The run was too short to tell how often the counters change."
+    finest = float(np.median(refresh))
+    length = float(np.median([s.duration_ns for s in steps]))
+    coarse = f", longer than a step of {length / 1e6:.3g} ms: within a step nothing is resolved."
+    rest = coarse if finest > length else "; what is shorter is averaged."
+    return f"{note} The counters say something new every {finest / 1e6:.3g} ms{rest}"
 
 
 def _memory(profile: Profile, origin: int) -> dict[str, Any]:

@@ -32,7 +32,23 @@ function duration(ns) {
   return ns < 0 ? `−${text}` : text;
 }
 
-// A tick of an axis: without the zeros that say nothing.
+// Ticks of one axis: all with the same prefix, and as many decimals as tell neighbours apart.
+function tickTexts(found, unit) {
+  const known = found.filter((v) => v !== null), most = Math.max(...known.map(Math.abs), 0);
+  if (unit === "ns" && most >= 60e9) return found.map((v) => v === null ? "" : duration(v));
+  const base = unit === "ns" ? 1e9 : 1, name = unit === "ns" ? "s" : unit;
+  let scale = base, prefix = "";
+  if (most && unit !== "%" && unit !== "°C" && unit !== "") {
+    const power = Math.max(unit === "B" ? 0 : -4, Math.min(5, Math.floor(Math.log10(most / base) / 3 + 1e-9)));
+    scale = base * 1000 ** power;
+    prefix = power < 0 ? SMALL[-power] : PREFIXES[power];
+  }
+  const step = known.length > 1 ? Math.abs(known[1] - known[0]) / scale : 1;
+  const places = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step) - 1e-6)));
+  return found.map((v) => v === null ? "" : `${(v / scale).toFixed(places)} ${prefix}${name}`.trim());
+}
+
+// A value alone: without the zeros that say nothing.
 const brief = (text) => text.replace(/(\.\d*?)0+(?=\s|$)/, "$1").replace(/\.(?=\s|$)/, "");
 const percent = (share) => share === null || !isFinite(share) ? "–" : `${digits(100 * share, share < 0.0995 ? 2 : 3)} %`;
 const show = (value, unit) => unit === "ns" ? duration(value) : si(value, unit);
@@ -92,8 +108,15 @@ function breakable(text) {
   return made;
 }
 
-const absent = (reasons) => el("ul", { class: "none" }, ...reasons.map(([name, reason]) =>
-  el("li", {}, `${name}: not available: ${reason}`)));
+// A reason made of those of several samplers ('rapl: …; ina3221: …') is a list that opens.
+function absent(reasons) {
+  return el("ul", { class: "none" }, ...reasons.map(([name, reason]) => {
+    const each = reason.split(/; (?=[a-z0-9_]+: )/);
+    if (each.length === 1) return el("li", {}, `${name}: not available: ${reason}`);
+    return el("li", {}, `${name}: not available: nothing of ${each.length} kinds was found`,
+      folded("where it was looked for", () => el("ul", {}, ...each.map((line) => el("li", {}, line)))));
+  }));
+}
 
 const tip = document.getElementById("tip");
 function showTip(x, y, lines) {

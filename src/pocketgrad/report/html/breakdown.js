@@ -28,7 +28,7 @@ function breakdown() {
         bar, r[measure.key] === null ? "–" : show(r[measure.key], measure.unit), total ? percent(value(r) / total) : "–"];
       if (measure.key === "ns") line.push(r.low === null ? "–" : `${duration(r.low)} – ${duration(r.high)}`);
       if (joules) line.push(r.error_j === null ? "–" : `± ${si(r.error_j, "J")}`, r.known);
-      else line.push(r.ns ? si(r.flops / r.ns * 1e9) : "–", r.ns ? si(r.nbytes / r.ns * 1e9) : "–");
+      else line.push(r.ns && r.work !== "gap" ? si(r.flops / r.ns * 1e9) : "–", r.ns && r.work !== "gap" ? si(r.nbytes / r.ns * 1e9) : "–");
       line.push(String(r.launches));
       return line;
     });
@@ -39,7 +39,7 @@ function breakdown() {
     const shared = shown.some((r) => r.shared);
     body.replaceChildren(grid, ...(more ? [el("p", {}, more)] : []),
       ...(shared ? [el("p", { class: "note" }, "* A part of this time is a share, by cost, of launches that do several operations at once; it was not measured apart.")] : []),
-      ...P.measures.filter((m) => m.absent).map((m) => el("p", { class: "note" }, `${m.label}: not available: ${m.absent}`)));
+      ...(P.measures.some((m) => m.absent) ? [absent(P.measures.filter((m) => m.absent).map((m) => [m.label, m.absent]))] : []));
     made.dataset.drawn = "true";
   }
   chart(draw);

@@ -2,7 +2,7 @@
 "use strict";
 function axisOf(unit, size) {
   return { stroke: theme.quiet, grid: { stroke: theme.grid, width: 1 }, ticks: { stroke: theme.grid, width: 1, size: 4 }, font: theme.font, size,
-    values: (u, found) => found.map((v) => v === null ? "" : brief(show(v, unit))) };
+    values: (u, found) => tickTexts(found, unit) };
 }
 
 // x in ns for times, plain for counts. series: [{name, v, hue, dash, stack}]

@@ -10,19 +10,19 @@ function roofline() {
     table([{ name: "ceiling" }, { name: "best", n: true }, { name: "how it was measured", cls: "name" }], r.ceilings.map((c) => [c.name, si(c.per_s, c.unit), c.how])))));
   const flops = r.ceilings.find((c) => c.unit === "flop/s"), bytes = r.ceilings.find((c) => c.unit === "B/s");
   const roof = (x) => Math.min(flops ? flops.per_s : Infinity, bytes ? bytes.per_s * x : Infinity);
-  const most = Math.max(...r.points.map((p) => p.ns));
-  const groups = P.topOps.slice(0, 6).map((name) => r.points.filter((p) => p.op === name));
-  const rest = r.points.filter((p) => !P.topOps.slice(0, 6).includes(p.op));
+  const shown = r.points.filter((p) => p.shown), most = Math.max(...shown.map((p) => p.ns));
+  const groups = P.topOps.slice(0, 6).map((name) => shown.filter((p) => p.op === name));
+  const rest = shown.filter((p) => !P.topOps.slice(0, 6).includes(p.op));
   const sets = [...groups, rest];
   const radius = (p) => 3 + 11 * Math.sqrt(p.ns / most);
   let plot = null, places = [];
   chart(() => {
     if (plot) plot.destroy();
     const hues = sets.map((s, i) => theme.colours[i < groups.length ? i : COLOURS - 2]);
-    const xs = r.points.map((p) => p.x), ys = r.points.map((p) => p.y);
+    const xs = shown.map((p) => p.x), ys = shown.map((p) => p.y);
     const knee = flops && bytes ? [flops.per_s / bytes.per_s] : [];
     const span = (list, low, high) => [10 ** Math.floor(Math.log10(Math.min(...list)) - low), 10 ** Math.ceil(Math.log10(Math.max(...list)) + high)];
-    const [x0, x1] = span([...xs, ...knee], 0.05, 0.05), [y0, y1] = span([...ys, ...(flops ? [flops.per_s] : [])], 0.05, 0.02);
+    const [x0, x1] = span([...xs, ...knee], 0.05, 0.05), [y0, y1] = span([...ys, ...(flops ? [flops.per_s] : [])], 0.05, 0.3);
     places = [];
     const paint = (u) => {
       const pen = u.ctx, ratio = devicePixelRatio || 1;

@@ -169,12 +169,13 @@ class Timeline {
   axis(pen, x, height) {
     const [a, b] = this.view, origin = P.steps.length ? P.steps[0].start : 0;
     pen.textAlign = "center";
-    for (const t of ticks(a - origin, b - origin, this.width / 90)) {
+    const found = ticks(a - origin, b - origin, this.width / 90), texts = tickTexts(found, "ns");
+    for (const [i, t] of found.entries()) {
       const at = x(t + origin);
       pen.fillStyle = theme.grid;
       pen.fillRect(Math.round(at), AXIS - 4, 1, height);
       pen.fillStyle = theme.quiet;
-      if (at > this.left + 18 && at < this.left + this.width - 22) pen.fillText(brief(duration(t)), at, AXIS / 2 - 2);
+      if (at > this.left + 18 && at < this.left + this.width - 22) pen.fillText(texts[i], at, AXIS / 2 - 2);
     }
   }
 
