@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     files = [str(path) for path in profiler.save(args.out)] if args.out is not None else []
     parts = [text.summary(found, args.top)]
     if files:
-        parts.append(f"written: {', '.join(files)}")
+        parts += [f"written: {', '.join(files)}", *exporters.left_out()]
     emit(args.json, payload(found, args.top) | {"files": files, "interrupted": interrupted}, parts)
     if interrupted:
         raise KeyboardInterrupt(f"after {len(found.measured_steps)} measured steps")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pocketgrad.base.errors import DataError, SettingError
+from pocketgrad.report import exporters as report
 from pocketgrad.trace.profile import Profile, from_json, to_json
 
 FILE = "profile.json"
@@ -24,7 +25,18 @@ def write_json(profile: Profile, folder: Path) -> list[Path]:
     return [path]
 
 
-ALL: Mapping[str, Exporter] = {"json": write_json}
+def write_report(profile: Profile, folder: Path) -> list[Path]:
+    """The page, traces and tables; `left_out` says which of them need another package."""
+    return list(report.save(profile, folder, [e.file for e in report.ALL if e.file != FILE]).paths)
+
+
+def left_out() -> list[str]:
+    """Each file that cannot be written here, with the reason and what to install."""
+    pairs = ((exporter.file, report.why_missing(exporter)) for exporter in report.ALL)
+    return [f"{file}: not written: {reason}" for file, reason in pairs if reason]
+
+
+ALL: Mapping[str, Exporter] = {"json": write_json, "report": write_report}
 
 
 def check(folder: Path) -> None:
