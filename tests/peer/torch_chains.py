@@ -9,7 +9,6 @@ from collections import OrderedDict
 from itertools import pairwise
 from typing import Any
 
-import torch
 from torch import nn
 from torch.nn import functional as F
 
@@ -235,5 +234,5 @@ class CharCNN(nn.Module):
         )  # fmt: skip
 
     def forward(self, x):
-        columns = F.one_hot(x.long(), 70).transpose(1, 2).to(torch.float64)
+        columns = F.one_hot(x.long(), 70).transpose(1, 2).to(next(self.parameters()).dtype)
         return self.classifier(self.features(columns))
