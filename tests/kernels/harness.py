@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyopencl
 
 CANARY, POISON = 0x5A, 0x2B
+MANY = 50_000  # settings of a family
 FRONT, BEHIND = 256, 256  # bytes; the front keeps the alignment a device promises for a buffer
 
 
@@ -129,14 +130,22 @@ def configurations(kernel: Kernel, step: Step, info: DeviceInfo, extra: int) -> 
     found = [dict(kernel.defaults(step, info))]
     if extra:
         names = [p.name for p in kernel.params]
-        product = itertools.product(*(p.values for p in kernel.params))
-        every = [dict(zip(names, values, strict=True)) for values in product]
+        every = [dict(zip(names, values, strict=True)) for values in _settings(kernel)]
         legal = [config for config in every if kernel.fits(step, config, info)]
         spread = [legal[len(legal) * (2 * i + 1) // (2 * extra)] for i in range(extra)]
         found += [{p.name: p.default for p in kernel.params}, *spread]
     for config in found[:2]:
         assert kernel.fits(step, config, info), f"{kernel.name}: {config} is no legal default"
     return [config for i, config in enumerate(found) if config not in found[:i]]
+
+
+def _settings(kernel: Kernel) -> Iterable[tuple[int, ...]]:
+    """All values of the parameters, or some from everywhere where they are very many."""
+    values = [p.values for p in kernel.params]
+    if prod(map(len, values)) <= MANY:
+        return itertools.product(*values)
+    rng = np.random.default_rng(0)
+    return [tuple(int(rng.choice(v)) for v in values) for _ in range(MANY // 50)]
 
 
 def compute(on: Machine, step: Step, rendered: Rendered, feeds: Sequence[Array]) -> list[Array]:

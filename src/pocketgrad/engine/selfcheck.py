@@ -27,7 +27,7 @@ from pocketgrad.ir.core import Graph, Op, Sample, TensorType, Value
 from pocketgrad.ops.arithmetic import Cast, Mod
 from pocketgrad.ops.average import AvgPool2d, AvgPool2dGrad
 from pocketgrad.ops.compare import Where
-from pocketgrad.ops.conv import Conv2d, Conv2dGradInput, Conv2dGradWeight
+from pocketgrad.ops.conv import Conv, Conv2d, Conv2dGradInput, Conv2dGradWeight
 from pocketgrad.ops.embed import Gather, GatherGrad, Take, TakeGrad
 from pocketgrad.ops.linalg import MatMul
 from pocketgrad.ops.move import Transpose, transpose
@@ -51,6 +51,9 @@ CHECKED: Mapping[str, tuple[type[Op], ...]] = {
     "conv_last": (Conv2d, Conv2dGradInput),
     "conv": (Conv2d, Conv2dGradInput),
     "conv_grad_weight": (Conv2dGradWeight,),
+    "depthwise": (Conv2d, Conv2dGradInput),
+    "depthwise_grad": (Conv2dGradWeight,),
+    "conv_last_grad": (Conv2dGradWeight,),
     "pool": (MaxPool2d, AvgPool2d),
     "pool_grad": (MaxPool2dGrad, AvgPool2dGrad),
     "pool_last": (MaxPool2d, AvgPool2d),
@@ -62,9 +65,10 @@ CHECKED: Mapping[str, tuple[type[Op], ...]] = {
     "resize": (Resize1d, Resize1dGrad),
     "loops": (Sum, Exp, Erf, Pow, Where, Cast, Mod, Uniform),
 }
+DEPTHWISE = ("depthwise", "depthwise_grad")  # families for groups of one channel
 CHANNELS_LAST = (  # families for images that lie so
-    "winograd", "winograd_grad_input", "winograd_grad_weight", "pool_last",
-    "pool_last_grad", "conv_last",
+    "winograd", "winograd_grad_input", "winograd_grad_weight", "conv_last", "conv_last_grad",
+    *DEPTHWISE, "pool_last", "pool_last_grad",
 )  # fmt: skip
 # Families that pay on larger problems than the samples of their ops.
 LARGER = ("matmul_panel", "winograd", "winograd_grad_input", "winograd_grad_weight")
@@ -175,7 +179,7 @@ def _judge(backend: Backend, samples: Mapping[str, Sequence[Sample]]) -> list[Ve
 
 
 def _planned(graph: Graph, backend: Backend) -> tuple[Plan, list[Lowered]]:
-    """The plan of the check: what is read channels-last is written so."""
+    """The plan of the check: what is read channels-last is known to lie so, and written so."""
     turned = {v for n in graph.nodes if n.op == Transpose(_PLANES) for v in n.outputs}
 
     def layout(graph: Graph, width: int) -> frozenset[Value]:
@@ -228,10 +232,25 @@ def _larger(op: type[Op]) -> Sample:
 def _samples(family: str, thorough: bool) -> list[Sample]:
     if family in LARGER:
         return [_larger(op) for op in CHECKED[family]]
+    possible = [_possible(family, op) for op in CHECKED[family]]
     if thorough:
-        return [max(op.samples(), key=_work) for op in CHECKED[family]]
-    ordered = sorted(CHECKED[family][0].samples(), key=_work)
+        return [max(samples, key=_work) for samples in possible]
+    ordered = sorted(possible[0], key=_work)
     return [next((s for s in ordered if _work(s) >= LIGHT), ordered[-1])]
+
+
+def _possible(family: str, op: type[Op]) -> list[Sample]:
+    """Samples of an op that a family is for."""
+    if family not in DEPTHWISE:
+        return list(op.samples())
+    return [s for s in op.samples() if _is_depthwise(s)]
+
+
+def _is_depthwise(sample: Sample) -> bool:
+    op = sample.op
+    assert isinstance(op, Conv)
+    weights = op.infer(*sample.ins)[0] if isinstance(op, Conv2dGradWeight) else sample.ins[1]
+    return op.groups > 1 and weights.shape[1] == 1
 
 
 def _work(sample: Sample) -> int:

@@ -8,6 +8,8 @@ from pocketgrad.base.errors import DeviceError
 from pocketgrad.kernels.conv import ConvKernel
 from pocketgrad.kernels.conv_grad import ConvGradWeightKernel
 from pocketgrad.kernels.conv_last import ConvLastKernel
+from pocketgrad.kernels.conv_last_grad import ConvLastGradWeight
+from pocketgrad.kernels.depthwise import Depthwise, DepthwiseGradWeight
 from pocketgrad.kernels.embed import GatherGradKernel, GatherKernel, TakeGradKernel, TakeKernel
 from pocketgrad.kernels.loops import Loops
 from pocketgrad.kernels.matmul import MatMulKernel
@@ -24,11 +26,14 @@ from pocketgrad.plan.plan import Step
 ALL: tuple[Kernel, ...] = (
     MatMulPanelKernel(),
     MatMulKernel(),
+    Depthwise(),
+    DepthwiseGradWeight(),
     WinogradForward(),
     WinogradGradInput(),
     WinogradGradWeight(),
     ConvLastKernel(),
     ConvKernel(),
+    ConvLastGradWeight(),
     ConvGradWeightKernel(),
     PoolLastForward(),
     PoolLastGrad(),
