@@ -147,9 +147,12 @@ def _check(layer: Layer, task: Task) -> None:
 
 
 def _conv(nn: Any, layer: Layer) -> Any:
+    from MNN.expr import Padding_Mode
+
     s = layer.settings
     sizes = [list(reversed(s[n])) for n in ("window", "stride", "padding", "dilation")]  # x, y
-    return nn.conv(s["channels"], s["out"], *sizes, s["groups"] > 1, s["bias"])
+    explicit = Padding_Mode.CAFFE  # the others ignore the padding that is given
+    return nn.conv(s["channels"], s["out"], *sizes, s["groups"] > 1, s["bias"], explicit)
 
 
 def _pool(name: str) -> Callable[..., Any]:
