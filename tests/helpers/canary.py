@@ -4,7 +4,7 @@ only what that step writes may have changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,7 +56,9 @@ class WatchingBackend:
         lowered: Sequence[Lowered],
         buffers: Mapping[str, Any],
         slots: Mapping[Value, Slot],
+        repeated: Collection[str] = (),
     ) -> WatchedProgram:
+        assert not repeated, "one batch at a time is watched"
         moved = {v: replace(slot, offset=slot.offset + FRONT) for v, slot in slots.items()}
         bound = self.inner.bind(lowered, {n: b.inner for n, b in buffers.items()}, moved)
         return WatchedProgram(self, bound, lowered, buffers, moved)
@@ -89,7 +91,7 @@ class WatchedProgram:
         self.buffers, self.slots = buffers, slots
         self.launches, self.owners = bound.launches, bound.owners
 
-    def run(self) -> None:
+    def run(self, first: int = 0, count: int = 1) -> None:
         before = self._contents()
         for position in range(len(self.lowered)):
             before = self._watch(position, before)

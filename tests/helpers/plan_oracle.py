@@ -7,17 +7,18 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from pocketgrad.backends.api import Lowered
+from pocketgrad.backends.api import Lowered, stages
 from pocketgrad.base.dtypes import Array
 from pocketgrad.ir.core import Value
+from pocketgrad.kernels.spec import Place
 from pocketgrad.plan.domain import analyse, loopable, reduced
 from pocketgrad.plan.memory import Lifetime, Placement
 from pocketgrad.plan.plan import Plan, Slot, Step
-from pocketgrad.plan.views import View
+from pocketgrad.plan.views import View, whole
 
 NOBODY = 0
 
@@ -50,6 +51,7 @@ def audit(plan: Plan, lowered: Sequence[Lowered]) -> None:
     number = {v: i + 1 for i, v in enumerate(plan.slots)}
     for value in plan.graph.inputs:
         owners[value.name][:] = number[value]
+    audit_stages(plan, lowered)
     stored: set[Value] = set()
     for step, low in zip(plan.steps, lowered, strict=True):
         for value, view in step.reads.items():
@@ -69,6 +71,43 @@ def audit(plan: Plan, lowered: Sequence[Lowered]) -> None:
         if value.type.nbytes:
             mine = owners[plan.slots[view.base].buffer][bytes_of(plan.slots, view)]
             assert (mine == number[view.base]).all(), f"output {value} did not last"
+
+
+def audit_stages(plan: Plan, lowered: Sequence[Lowered]) -> None:
+    """Launches of one enqueue write nothing that another one beside them touches."""
+    for members in stages(lowered):
+        touched: list[tuple[Place, int, dict[str, Array], dict[str, Array]]] = []
+        for launch, place in members:
+            index, low = next(
+                (i, low) for i, low in enumerate(lowered) if launch in low.rendered.launches
+            )
+            reads = _by_buffer(plan, launch.args)
+            own = [w for w in low.step.writes.values() if w.base in {v.base for v in launch.args}]
+            writes = _by_buffer(plan, [*own, *(whole(v) for v in low.rendered.scratch)])
+            for other, before, their_reads, their_writes in touched:
+                if other.track == place.track:
+                    assert place.serial, "launches of a track that is not serial"
+                    assert other.serial
+                    assert before <= index, "a serial track is out of order"
+                    continue
+                for mine, theirs in (
+                    (writes, their_reads),
+                    (writes, their_writes),
+                    (reads, their_writes),
+                ):
+                    for buffer in mine.keys() & theirs.keys():
+                        clash = np.intersect1d(mine[buffer], theirs[buffer])
+                        assert not clash.size, f"{low.step.name} beside {lowered[before].step.name}"
+            touched.append((place, index, reads, writes))
+    positions = [low.places[0].stage for low in lowered if low.places]
+    assert positions == sorted(positions), "steps are not in the order of their enqueues"
+
+
+def _by_buffer(plan: Plan, views: Iterable[View]) -> dict[str, Array]:
+    found: dict[str, list[Array]] = {}
+    for view in views:
+        found.setdefault(plan.slots[view.base].buffer, []).append(bytes_of(plan.slots, view))
+    return {name: np.unique(np.concatenate(parts)) for name, parts in found.items()}
 
 
 def _audit_overlaps(plan: Plan, step: Step, low: Lowered) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,7 +63,11 @@ class Sloppy(ReferenceBackend):
     """Writes one byte behind what it should, after every run of a step."""
 
     def bind(
-        self, lowered: Sequence[Lowered], buffers: Mapping[str, Any], slots: Mapping[Value, Slot]
+        self,
+        lowered: Sequence[Lowered],
+        buffers: Mapping[str, Any],
+        slots: Mapping[Value, Slot],
+        repeated: Collection[str] = (),
     ) -> Any:
         bound = super().bind(lowered, buffers, slots)
         run_step = bound.run_step

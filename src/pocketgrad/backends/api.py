@@ -6,24 +6,49 @@ plan's buffers, binds, and from then on only writes feeds, runs, and reads fetch
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from pocketgrad.base.dtypes import Array
 from pocketgrad.ir.core import Value
-from pocketgrad.kernels.spec import DeviceInfo, Rendered
+from pocketgrad.kernels.spec import DeviceInfo, Launch, Place, Rendered
 from pocketgrad.plan.plan import Slot, Step
 from pocketgrad.trace.clock import Tie
 
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """A step as a backend will run it. ``kernel`` names the family; ``rendered`` may be empty."""
+    """A step as a backend will run it. ``kernel`` names the family; ``rendered`` may be empty.
+
+    ``places``: when each launch runs; empty where each is an enqueue of its own, in order.
+    """
 
     step: Step
     kernel: str
     rendered: Rendered
+    places: tuple[Place, ...] = ()
+
+
+def stages(lowered: Sequence[Lowered]) -> list[list[tuple[Launch, Place]]]:
+    """The enqueues of a plan, each with its launches; those that compute nothing are left out."""
+    return [[(launch, place) for _, launch, place in members] for members in _placed(lowered)]
+
+
+def owners_of(lowered: Sequence[Lowered]) -> list[tuple[int, ...]]:
+    """The steps that each enqueue computes."""
+    return [tuple(dict.fromkeys(step for step, *_ in members)) for members in _placed(lowered)]
+
+
+def _placed(lowered: Sequence[Lowered]) -> list[list[tuple[int, Launch, Place]]]:
+    found: dict[int, list[tuple[int, Launch, Place]]] = {}
+    for i, low in enumerate(lowered):
+        last = max(found, default=-1)
+        alone = tuple(Place(last + 1 + k) for k in range(len(low.rendered.launches)))
+        for launch, place in zip(low.rendered.launches, low.places or alone, strict=True):
+            if 0 not in launch.global_size:
+                found.setdefault(place.stage, []).append((i, launch, place))
+    return [found[stage] for stage in sorted(found)]
 
 
 class Bound(Protocol):
@@ -35,8 +60,11 @@ class Bound(Protocol):
     def owners(self) -> Sequence[tuple[int, ...]]:
         """For each launch the steps of the plan that it computes, wholly or in part."""
 
-    def run(self) -> None:
-        """Enqueue every launch in order; returns before they end. Allocates nothing."""
+    def run(self, first: int = 0, count: int = 1) -> None:
+        """Enqueue every launch in order; returns before they end. Allocates nothing.
+
+        So often one after another as ``count`` says, from batch ``first`` of repeated inputs on.
+        """
 
     def run_step(self, position: int) -> None:
         """Enqueue the launches of one step: for looking at what each does."""
@@ -96,8 +124,9 @@ class Backend(Protocol):
         lowered: Sequence[Lowered],
         buffers: Mapping[str, Any],
         slots: Mapping[Value, Slot],
+        repeated: Collection[str] = (),
     ) -> Bound:
-        """Build everything and fix all addresses."""
+        """Build everything and fix all addresses. ``repeated`` buffers hold batch after batch."""
 
     def finish(self) -> None:
         """Wait until all that was enqueued has ended."""

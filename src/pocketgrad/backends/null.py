@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pocketgrad import kernels
-from pocketgrad.backends.api import Bound, Lowered, Profiling
+from pocketgrad.backends.api import Bound, Lowered, Profiling, owners_of
 from pocketgrad.base.dtypes import Array
 from pocketgrad.base.errors import DeviceError
 from pocketgrad.ir.core import Value
@@ -62,8 +62,9 @@ class NullBackend:
         lowered: Sequence[Lowered],
         buffers: Mapping[str, NullBuffer],
         slots: Mapping[Value, Slot],
+        repeated: Collection[str] = (),
     ) -> Bound:
-        owners = [(i,) for i, low in enumerate(lowered) for _ in low.rendered.launches]
+        owners = owners_of(lowered)
         return NullProgram(len(owners), owners, self._refusal())
 
     def finish(self) -> None:
@@ -87,7 +88,7 @@ class NullProgram:
     owners: Sequence[tuple[int, ...]]
     refusal: DeviceError
 
-    def run(self) -> None:
+    def run(self, first: int = 0, count: int = 1) -> None:
         raise self.refusal
 
     def run_step(self, position: int) -> None:

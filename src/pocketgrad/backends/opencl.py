@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from pocketgrad import kernels
 from pocketgrad.backends import platforms
-from pocketgrad.backends.api import Lowered
+from pocketgrad.backends.api import Lowered, owners_of, stages
 from pocketgrad.backends.events import EventTiming
-from pocketgrad.backends.programs import build_all, entry_name
+from pocketgrad.backends.programs import build_all
 from pocketgrad.backends.quarantine import Verdict, quarantine
 from pocketgrad.backends.runtimes import DeviceReport
 from pocketgrad.base.dtypes import Array
 from pocketgrad.base.errors import DeviceError
 from pocketgrad.ir.core import Value
+from pocketgrad.kernels.bundle import Enqueue, bundle, entry_name, repeatable, worth
 from pocketgrad.kernels.spec import DeviceInfo, Launch
 from pocketgrad.plan.plan import Slot, Step
 
@@ -111,8 +113,9 @@ class OpenCLBackend:
         lowered: Sequence[Lowered],
         buffers: Mapping[str, Any],
         slots: Mapping[Value, Slot],
+        repeated: Collection[str] = (),
     ) -> OpenCLProgram:
-        return OpenCLProgram(self, lowered, buffers, slots)
+        return OpenCLProgram(self, lowered, buffers, slots, repeated)
 
     def _announce(self, step: Step, instead: str) -> None:
         """Say once for each family in quarantine that another does its work."""
@@ -138,6 +141,18 @@ class OpenCLBackend:
         return self.timing
 
 
+@dataclass(frozen=True, eq=False)
+class Preset:
+    """A kernel with its arguments. ``turns`` are those that tell batches of repeated inputs apart:
+    argument number, and what it is: start + first·step + count·span.
+    """
+
+    kernel: Any
+    global_size: tuple[int, ...]
+    local_size: tuple[int, ...] | None
+    turns: tuple[tuple[int, int, int, int], ...] = ()
+
+
 class OpenCLProgram:
     """Kernels with preset arguments, in order."""
 
@@ -147,48 +162,85 @@ class OpenCLProgram:
         lowered: Sequence[Lowered],
         buffers: Mapping[str, Any],
         slots: Mapping[Value, Slot],
+        repeated: Collection[str] = (),
     ) -> None:
-        cl = backend._cl
-        launches = [launch for low in lowered for launch in low.rendered.launches]
-        programs = build_all(backend.context, backend.device, [ln.source for ln in launches])
-        self._enqueue, self._backend = cl.enqueue_nd_range_kernel, backend
+        self._backend, self._lowered, self._slots = backend, lowered, slots
+        self._repeated = frozenset(repeated)
         self._held = dict(buffers)  # set_args does not keep buffers alive
-        self._launches: list[tuple[Any, tuple[int, ...], tuple[int, ...] | None]] = []
-        self._ends: list[int] = []  # of each step in the list of launches
-        self.owners: list[tuple[int, ...]] = []
-        for position, low in enumerate(lowered):
-            for launch in low.rendered.launches:
-                if 0 in launch.global_size:
-                    continue
-                kernel = cl.Kernel(programs[launch.source], entry_name(launch.source))
-                kernel.set_args(*_arguments(launch, buffers, slots))
-                self._launches.append((kernel, launch.global_size, launch.local_size))
-                self.owners.append((position,))
-            self._ends.append(len(self._launches))
+        self._enqueue = backend._cl.enqueue_nd_range_kernel
+        found = stages(lowered)
+        self._loops = bool(repeated) and repeatable(found)
+        self._presets = self._preset(
+            [bundle(ms, slots, self._repeated) if worth(ms) else ms[0][0] for ms in found]
+        )
+        self._launches = [(p.kernel, p.global_size, p.local_size) for p in self._presets]
+        self._turn = (0, 1)
+        self._steps: list[list[Preset]] = []  # one by one, made when asked for
         self.launches = len(self._launches)
+        self.owners = owners_of(lowered)
 
-    def run(self) -> None:
+    def run(self, first: int = 0, count: int = 1) -> None:
         enqueue, queue, timing = self._enqueue, self._backend.queue, self._backend.timing
-        if timing is None:
-            for kernel, global_size, local_size in self._launches:
-                enqueue(queue, kernel, global_size, local_size)
-            return
-        for number, (kernel, global_size, local_size) in enumerate(self._launches):
-            timing.keep("launch", number, enqueue(queue, kernel, global_size, local_size))
+        together = self._loops or count == 1
+        for turn in [(first, count)] if together else [(first + i, 1) for i in range(count)]:
+            if turn != self._turn:
+                self._turn_to(*turn)
+            if timing is None:
+                for kernel, global_size, local_size in self._launches:
+                    enqueue(queue, kernel, global_size, local_size)
+                continue
+            for number, (kernel, global_size, local_size) in enumerate(self._launches):
+                timing.keep("launch", number, enqueue(queue, kernel, global_size, local_size))
 
     def run_step(self, position: int) -> None:
-        start = self._ends[position - 1] if position else 0
-        for kernel, global_size, local_size in self._launches[start : self._ends[position]]:
-            self._enqueue(self._backend.queue, kernel, global_size, local_size)
+        if not self._steps:
+            mine = [
+                [ln for ln in low.rendered.launches if 0 not in ln.global_size]
+                for low in self._lowered
+            ]
+            presets = iter(self._preset([launch for launches in mine for launch in launches]))
+            self._steps = [[next(presets) for _ in launches] for launches in mine]
+        for preset in self._steps[position]:
+            self._enqueue(self._backend.queue, preset.kernel, preset.global_size, preset.local_size)
 
+    def _turn_to(self, first: int, count: int) -> None:
+        """Have the kernels read these batches of the repeated inputs."""
+        for preset in self._presets:
+            for index, start, step, span in preset.turns:
+                preset.kernel.set_arg(index, np.uint64(start + first * step + count * span))
+        self._turn = (first, count)
 
-def _arguments(
-    launch: Launch, buffers: Mapping[str, Any], slots: Mapping[Value, Slot]
-) -> list[Any]:
-    """Each view as its buffer and the element it starts at."""
-    args: list[Any] = []
-    for view in launch.args:
-        slot = slots[view.base]
-        start = slot.offset // view.base.dtype.nbytes + view.offset
-        args += [buffers[slot.buffer], np.uint64(start)]
-    return args
+    def _preset(self, launches: Sequence[Launch | Enqueue]) -> list[Preset]:
+        """Built kernels with their arguments and sizes."""
+        backend = self._backend
+        programs = build_all(backend.context, backend.device, [ln.source for ln in launches])
+        found = []
+        for launch in launches:
+            kernel = backend._cl.Kernel(programs[launch.source], entry_name(launch.source))
+            if isinstance(launch, Enqueue):
+                found.append(self._preset_bundle(kernel, launch))
+            else:
+                found.append(self._preset_launch(kernel, launch))
+        return found
+
+    def _preset_bundle(self, kernel: Any, launch: Enqueue) -> Preset:
+        args = [self._held[name] for name in launch.buffers]
+        turns: tuple[tuple[int, int, int, int], ...] = ()
+        if launch.turns:
+            turns = ((len(args), 0, 1, 0), (len(args) + 1, 0, 1, 1))
+            args += [np.uint64(0), np.uint64(1)]
+        kernel.set_args(*args)
+        return Preset(kernel, (launch.items,), (1,), turns)
+
+    def _preset_launch(self, kernel: Any, launch: Launch) -> Preset:
+        """Each view as its buffer and the element it starts at."""
+        args: list[Any] = []
+        turns = []
+        for view in launch.args:
+            slot, size = self._slots[view.base], view.base.dtype.nbytes
+            start = slot.offset // size + view.offset
+            args += [self._held[slot.buffer], np.uint64(start)]
+            if slot.buffer in self._repeated:
+                turns.append((len(args) - 1, start, slot.nbytes // size, 0))
+        kernel.set_args(*args)
+        return Preset(kernel, launch.global_size, launch.local_size, tuple(turns))

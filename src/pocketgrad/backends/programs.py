@@ -16,22 +16,41 @@ from typing import Any
 
 from pocketgrad.base.config import settings
 from pocketgrad.base.errors import DeviceError
+from pocketgrad.kernels.bundle import entry_name
 from pocketgrad.kernels.spec import KernelSource, template
 
 OPTIONS = ("-cl-std=CL1.2",)
 KERNELS_PER_PROGRAM = 12  # enough to share the cost of a build, few enough to build side by side
 
 
+# While a kernel's text is read as a function of an item's number, in a program that bundles some.
+_AS_FUNCTION = (
+    ("kernel", "static"),
+    ("reqd_work_group_size(x, y, z)", "unused"),
+    ("get_global_id(axis)", "bundle_item"),
+)
+
+
 def program_text(sources: Sequence[KernelSource], names: Sequence[str]) -> str:
     """One program of several sources, each with its own entry name and macros."""
     parts = [template("common")]
+    functions = dict.fromkeys(f for source in sources for f in source.functions)
+    for source in functions:
+        macros = (("ENTRY(...)", f"{entry_name(source)}(const size_t bundle_item, __VA_ARGS__)"),)
+        parts += _lines(source, macros + _AS_FUNCTION)
     for source, name in zip(sources, names, strict=True):
-        macros = (("ENTRY", name), *source.defines)
-        parts += [f"#define {key} {value}" for key, value in macros]
-        parts.append(source.text)
-        parts += [f"#undef {key.partition('(')[0]}" for key, _ in macros]
-        parts += [f"#undef {key}" for key in _own_macros(source.text)]
+        parts += _lines(source, (("ENTRY", name),))
     return "\n".join(parts) + "\n"
+
+
+def _lines(source: KernelSource, more: tuple[tuple[str, str], ...]) -> list[str]:
+    macros = (*more, *source.defines)
+    ended = [key.partition("(")[0] for key, _ in macros]
+    return [
+        *(f"#define {key} {value}" for key, value in macros),
+        source.text,
+        *(f"#undef {key}" for key in (*ended, *_own_macros(source.text))),
+    ]
 
 
 def _own_macros(text: str) -> list[str]:
@@ -40,25 +59,30 @@ def _own_macros(text: str) -> list[str]:
     return list(dict.fromkeys(words[1].partition("(")[0] for words in lines))
 
 
-def entry_name(source: KernelSource) -> str:
-    """A name that depends on nothing but the source."""
-    digest = hashlib.sha256(repr((source.text, source.defines)).encode()).hexdigest()
-    return f"k{digest[:16]}"
-
-
 def build_all(
     context: Any, device: Any, sources: Sequence[KernelSource]
 ) -> dict[KernelSource, Any]:
     """A program for every source (several share one); kernels are made by ``entry_name``."""
-    distinct = sorted(set(sources), key=entry_name)
-    shares = [
-        distinct[i : i + KERNELS_PER_PROGRAM] for i in range(0, len(distinct), KERNELS_PER_PROGRAM)
-    ]
+    shares = _shares(sorted(set(sources), key=entry_name))
     if not shares:
         return {}
     with ThreadPoolExecutor(max_workers=max(1, os.cpu_count() or 1)) as pool:
         programs = list(pool.map(lambda share: _build(context, device, share), shares))
     return {s: p for share, p in zip(shares, programs, strict=True) for s in share}
+
+
+def _shares(sources: Sequence[KernelSource]) -> list[list[KernelSource]]:
+    """Sources that are built together: so many kernels, those in bundles counted."""
+    shares: list[list[KernelSource]] = []
+    full = KERNELS_PER_PROGRAM
+    for source in sources:
+        size = max(1, len(source.functions))
+        if full + size > KERNELS_PER_PROGRAM:
+            shares.append([])
+            full = 0
+        shares[-1].append(source)
+        full += size
+    return shares
 
 
 def _build(context: Any, device: Any, share: Sequence[KernelSource]) -> Any:

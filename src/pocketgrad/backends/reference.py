@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -59,8 +60,9 @@ class ReferenceBackend:
         lowered: Sequence[Lowered],
         buffers: Mapping[str, Array],
         slots: Mapping[Value, Slot],
+        repeated: Collection[str] = (),
     ) -> ReferenceProgram:
-        return ReferenceProgram(self, [low.step for low in lowered], buffers, slots)
+        return ReferenceProgram(self, [low.step for low in lowered], buffers, slots, repeated)
 
     def finish(self) -> None:
         """NumPy has nothing pending."""
@@ -107,22 +109,36 @@ class ReferenceProgram:
         steps: Sequence[Step],
         buffers: Mapping[str, Array],
         slots: Mapping[Value, Slot],
+        repeated: Collection[str] = (),
     ) -> None:
         self._backend = backend
         self.launches = len(steps)
         self.owners = [(i,) for i in range(len(steps))]
+        self._plain, self._buffers = steps, buffers
+        self._slots, self._repeated = slots, repeated
+        self._look_at(0)
+
+    def _look_at(self, turn: int) -> None:
+        """Have the steps read one batch of the repeated inputs."""
+        slots = {
+            v: replace(s, offset=s.offset + turn * s.nbytes) if s.buffer in self._repeated else s
+            for v, s in self._slots.items()
+        }
         self._steps = [
             (
                 step,
-                {v: window(view, buffers, slots) for v, view in step.reads.items()},
-                {v: window(view, buffers, slots) for v, view in step.writes.items()},
+                {v: window(view, self._buffers, slots) for v, view in step.reads.items()},
+                {v: window(view, self._buffers, slots) for v, view in step.writes.items()},
             )
-            for step in steps
+            for step in self._plain
         ]
 
-    def run(self) -> None:
-        for position in range(len(self._steps)):
-            self.run_step(position)
+    def run(self, first: int = 0, count: int = 1) -> None:
+        for turn in range(first, first + count):
+            if self._repeated:
+                self._look_at(turn)
+            for position in range(len(self._steps)):
+                self.run_step(position)
 
     def run_step(self, position: int) -> None:
         timing = self._backend.timing

@@ -50,10 +50,13 @@ bool_ = DType("bool", 1, "uchar", "int")
 ALL: dict[str, DType] = {d.name: d for d in (float16, float32, float64, int32, int64, uint8, bool_)}
 
 
+_BY_NUMPY = {d.numpy: d for d in ALL.values()}
+
+
 def dtype_of(array: Array) -> DType:
     """The element type of a NumPy array; raises DtypeError for those that have none here."""
     try:
-        return ALL[array.dtype.name]
+        return _BY_NUMPY[array.dtype]  # asking for the name takes longer than uploading a batch
     except KeyError:
         known = ", ".join(ALL)
         raise DtypeError(

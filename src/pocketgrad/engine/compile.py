@@ -8,12 +8,15 @@ from dataclasses import replace
 from pocketgrad.backends.api import Backend, Lowered
 from pocketgrad.engine.executable import Executable
 from pocketgrad.ir.core import Graph, Value
+from pocketgrad.kernels.stages import places
 from pocketgrad.passes.pipeline import optimise
 from pocketgrad.plan.layout import Layout
 from pocketgrad.plan.memory import Lifetime, place
 from pocketgrad.plan.plan import Plan, Slot, Step
 from pocketgrad.plan.schedule import Schedule, in_place, schedule
 from pocketgrad.plan.views import View
+
+MAX_BUFFERS = 100  # a pointer each: 800 of the 1,024 bytes of arguments that all devices take
 
 
 def compile_graph(graph: Graph, backend: Backend, poison: bool = False) -> Executable:
@@ -33,8 +36,26 @@ def plan_graph(
     graph = optimise(graph)
     scheduled = schedule(graph, backend.info.vector_width, layout) if layout else schedule(graph)
     lowered = [backend.lower(step, strict) for step in scheduled.steps]
+    lowered = _bundled(graph, lowered, backend)
+    scheduled = replace(scheduled, steps=tuple(low.step for low in lowered))
     slots, buffers = _memory(graph, scheduled, lowered, backend.info.base_align_nbytes)
     return Plan(graph, scheduled.steps, slots, buffers, scheduled.views), lowered
+
+
+def _bundled(graph: Graph, lowered: Sequence[Lowered], backend: Backend) -> list[Lowered]:
+    """Steps in the order of the enqueues their launches are in."""
+    few = len(graph.inputs) < MAX_BUFFERS
+    found = places(
+        [low.step for low in lowered],
+        [low.rendered for low in lowered],
+        bundles=backend.info.kind == "cpu" and few,
+    )
+    placed = [replace(low, places=mine) for low, mine in zip(lowered, found, strict=True)]
+    last, order = 0, []
+    for i, low in enumerate(placed):
+        last = low.places[0].stage if low.places else last
+        order.append((last, i))
+    return [placed[i] for _, i in sorted(order)]
 
 
 def _memory(
@@ -44,7 +65,7 @@ def _memory(
     slots = {v: Slot(v.name, 0, v.type.nbytes) for v in graph.inputs}
     buffers = {v.name: v.type.nbytes for v in graph.inputs}
     lives = _lifetimes(graph, scheduled, lowered, set(graph.inputs))
-    placed = place(lives, _heirs(scheduled, lives), max(64, align))
+    placed = place(lives, _heirs(scheduled, lowered, lives), max(64, align))
     for value, offset in placed.offsets.items():
         slots[value] = Slot("arena", offset, lives[value].nbytes)
     if lives:
@@ -55,18 +76,20 @@ def _memory(
 def _lifetimes(
     graph: Graph, scheduled: Schedule, lowered: Sequence[Lowered], inputs: set[Value]
 ) -> dict[Value, Lifetime]:
+    """From the first enqueue that knows a value to the last; within one there is no order."""
     first: dict[Value, int] = {}
     last: dict[Value, int] = {}
-    for i, (step, low) in enumerate(zip(scheduled.steps, lowered, strict=True)):
+    times = _times(lowered)
+    for step, low, (begin, end) in zip(scheduled.steps, lowered, times, strict=True):
         used = [view.base for view in (*step.reads.values(), *step.writes.values())]
         for base in (*used, *low.rendered.scratch):
-            first.setdefault(base, i)
-            last[base] = i
-    end = len(scheduled.steps)
+            first[base] = min(first.get(base, begin), begin)
+            last[base] = max(last.get(base, end), end)
+    finish = max((end for _, end in times), default=-1) + 1
     for value in graph.outputs:
         base = scheduled.views[value].base
-        first.setdefault(base, end)
-        last[base] = end
+        first.setdefault(base, finish)
+        last[base] = finish
     return {
         v: Lifetime(v.type.nbytes, first[v], last[v])
         for v in first
@@ -74,10 +97,33 @@ def _lifetimes(
     }
 
 
-def _heirs(scheduled: Schedule, lives: Mapping[Value, Lifetime]) -> list[tuple[Value, Value]]:
+def _times(lowered: Sequence[Lowered]) -> list[tuple[int, int]]:
+    """The first and last enqueue of each step; steps without one follow the step before."""
+    found, now = [], 0
+    alone = not any(low.places for low in lowered)
+    for i, low in enumerate(lowered):
+        stages = [place.stage for place in low.places] or [i if alone else now]
+        found.append((min(stages), max(stages)))
+        now = max(stages)
+    return found
+
+
+def _heirs(
+    scheduled: Schedule, lowered: Sequence[Lowered], lives: Mapping[Value, Lifetime]
+) -> list[tuple[Value, Value]]:
     """Pairs (old, new) where a step may write new over old, element by element."""
     pairs = []
-    for step in scheduled.steps:
+    times = _times(lowered)
+    company: dict[int, set[int]] = {}  # which steps share each enqueue
+    users: dict[Value, list[int]] = {}
+    for i, (begin, end) in enumerate(times):
+        for stage in range(begin, end + 1):
+            company.setdefault(stage, set()).add(i)
+        step = scheduled.steps[i]
+        for base in {view.base for view in (*step.reads.values(), *step.writes.values())}:
+            users.setdefault(base, []).append(i)
+    for i, step in enumerate(scheduled.steps):
+        others = {k for stage in range(times[i][0], times[i][1] + 1) for k in company[stage]} - {i}
         for new in step.writes.values():
             if new.base not in lives or not new.complete:
                 continue
@@ -85,7 +131,9 @@ def _heirs(scheduled: Schedule, lives: Mapping[Value, Lifetime]) -> list[tuple[V
                 old = lives.get(read.base)
                 ends = old is not None and old.last == lives[new.base].first
                 same = read.shape == new.shape and read.strides == new.strides
-                if ends and same and read.complete and _replaces(step, value, new):
+                if not (ends and same and read.complete and _replaces(step, value, new)):
+                    continue
+                if others.isdisjoint(users[read.base]):  # beside or before this step
                     pairs.append((read.base, new.base))
     return pairs
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgrad.backends.api import Backend, Lowered
+from pocketgrad.backends.api import Backend, Bound, Lowered
 from pocketgrad.base.dtypes import Array
 from pocketgrad.base.errors import DtypeError, ShapeError, UnknownNameError
 from pocketgrad.ir.core import Value
@@ -46,6 +46,11 @@ class Executable:
         self._outputs = {v.name: v for v in plan.graph.outputs}
         self.feeds = frozenset(self._inputs) - frozenset(shared or ())
         self.bound = backend.bind(self.lowered, self.buffers, plan.slots)
+
+    def repeated(self, inputs: Mapping[str, Any]) -> Bound:
+        """The same work over other buffers, which hold batch after batch of these inputs."""
+        buffers = {**self.buffers, **inputs}
+        return self.backend.bind(self.lowered, buffers, self.plan.slots, tuple(inputs))
 
     def write(self, name: str, data: Array) -> None:
         """Set an input or state, checking shape and element type."""

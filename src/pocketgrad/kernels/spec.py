@@ -53,11 +53,13 @@ class KernelSource:
     """OpenCL C of one kernel. The kernel function is named ENTRY; ``defines`` are its macros.
 
     Equal sources are built once; several are put into one program, each between its defines and
-    their undefs, so helper functions must be macros or live in cl/common.cl.
+    their undefs, so helper functions must be macros or live in cl/common.cl. ``functions``: other
+    kernels that this one calls for single items, by ``entry_name``.
     """
 
     text: str
     defines: tuple[tuple[str, str], ...] = ()
+    functions: tuple[KernelSource, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,21 @@ class Launch:
     args: tuple[View, ...]
     global_size: tuple[int, ...]
     local_size: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """When a launch runs. Launches of one ``stage`` are one enqueue, its tracks lie side by side.
+
+    A ``serial`` track is one work-item that does several launches, one after another, in the order
+    of their steps; any other is a single launch with its own items. ``joins``: whether the device
+    has launches in company at all.
+    """
+
+    stage: int
+    track: int = 0
+    serial: bool = False
+    joins: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Works on whole groups; the schedule then orders them and decides where values li
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pocketgrad.ir.core import Graph, Node, Value
@@ -17,6 +18,7 @@ from pocketgrad.plan.views import VIEW_OPS
 MIN_ROWS = 16  # passes over fewer rows than this leave cores idle, unless rows can be divided …
 SERIAL_ELEMENTS = 16_384  # … or all is this small, where a launch costs more than it saves
 EPILOGUES = (Conv2d, Conv2dGradInput, MatMul)  # ops whose kernels finish registers in place
+FEW = 256  # numbers that may as well wait in memory for their readers
 MAX_NODES = 96  # compile time of a kernel grows faster than its length
 MAX_OPERANDS = 30  # what more reads gain is lost to registers
 MAX_ARGUMENTS = 60  # a buffer and an offset each: 960 of the 1,024 bytes that all devices take
@@ -138,11 +140,36 @@ class Fusion:
         joined = sorted({*late.nodes, *early.nodes})
         if late is early or len(joined) > MAX_NODES or self._detour(early, late):
             return
+        if self._holds_up(early, late):
+            return
         nodes = self.closure(joined)
         domain = analyse(nodes)
         if domain is None or not self._sound(nodes, domain):
             return
         self._merge(late, early)
+
+    def _holds_up(self, early: Group, late: Group) -> bool:
+        """Whether others would wait with ``early``, a few numbers, for what only ``late`` needs.
+
+        A launch is soon saved elsewhere; a loop nest cut in two for it reads everything twice.
+        """
+        outs = [v for i in early.nodes for v in self.graph.nodes[i].outputs]
+        if any(v.type.size > FEW for v in outs):
+            return False
+        more = late.needs & ~(early.needs | late.bit)
+        return bool(more) and any(
+            self.of.get(self.position[node]) not in (early, late)
+            for value in outs
+            for node in self._readers(value)
+        )
+
+    def _readers(self, value: Value) -> Iterator[Node]:
+        """The nodes that compute with a value, seen through views."""
+        for node in self.graph.consumers.get(value, ()):
+            if isinstance(node.op, VIEW_OPS):
+                yield from self._readers(node.outputs[0])
+            else:
+                yield node
 
     def _merge(self, late: Group, early: Group) -> None:
         early.nodes = sorted({*late.nodes, *early.nodes})

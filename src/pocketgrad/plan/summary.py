@@ -20,7 +20,10 @@ _OPS_SHOWN = 44  # characters; a fused step can have thirty operations
 
 @dataclass(frozen=True)
 class LaunchRow:
-    """One step of a plan. ``first``: the number of its first launch; ``count``: how many."""
+    """One step of a plan. ``first``: the number of its first launch; ``count``: how many.
+
+    Steps with the same number are computed by one launch, in this order or side by side.
+    """
 
     first: int
     count: int
@@ -48,7 +51,7 @@ class PlanSummary:
     @property
     def launch_count(self) -> int:
         """Launches in one step."""
-        return sum(row.count for row in self.launches)
+        return max((row.first + row.count - 1 for row in self.launches), default=0)
 
     @property
     def flops(self) -> int:
@@ -62,7 +65,11 @@ class PlanSummary:
 
     def __str__(self) -> str:
         head = ("#", "kernel", "operations", "layer", "writes", "flops", "bytes")
-        rows = [head, *(_cells(row) for row in self.launches)]
+        before = (None, *self.launches)
+        rows = [
+            head,
+            *(_cells(row, above) for row, above in zip(self.launches, before, strict=False)),
+        ]
         widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
         right = (0, 5, 6)
         lines = [
@@ -84,18 +91,16 @@ class PlanSummary:
 
 def summarise(
     plan: Plan,
-    kernels: Sequence[tuple[str, int]],
+    kernels: Sequence[tuple[str, int, int]],
     title: str,
     kind_of_buffer: Callable[[str], str],
 ) -> PlanSummary:
-    """The summary of a plan; ``kernels`` has the family and number of launches of every step.
+    """The summary of a plan; ``kernels`` has for every step the family, the
+    number of its first launch, and how many it takes part in.
 
     ``kind_of_buffer`` tells what a buffer other than the arena is for.
     """
-    rows, number = [], 1
-    for step, (kernel, launches) in zip(plan.steps, kernels, strict=True):
-        rows.append(_row(step, number, launches, kernel))
-        number += launches
+    rows = [_row(step, *kernel) for step, kernel in zip(plan.steps, kernels, strict=True)]
     peak = dict.fromkeys(KINDS, 0)
     for name, nbytes in plan.buffers.items():
         if name != "arena":
@@ -147,7 +152,7 @@ def _covered(spans: Sequence[tuple[int, int]]) -> int:
     return total
 
 
-def _row(step: Step, first: int, launches: int, kernel: str) -> LaunchRow:
+def _row(step: Step, kernel: str, first: int, launches: int) -> LaunchRow:
     nodes = [n for n in step.nodes if not isinstance(n.op, VIEW_OPS) and n.inputs] or step.nodes
     return LaunchRow(
         first,
@@ -179,10 +184,12 @@ def moved_nbytes(value: Value, view: View) -> int:
     return prod(n for n, stride in pairs if stride or not n) * value.dtype.nbytes
 
 
-def _cells(row: LaunchRow) -> tuple[str, ...]:
+def _cells(row: LaunchRow, above: LaunchRow | None) -> tuple[str, ...]:
     number = str(row.first)
     if row.count != 1:
         number = f"{row.first}–{row.first + row.count - 1}" if row.count else "-"
+    elif above is not None and above.count and above.first + above.count - 1 == row.first:
+        number = "+"  # in the launch above
     ops = row.ops if len(row.ops) <= _OPS_SHOWN else f"{row.ops[: _OPS_SHOWN - 1]}…"
     more = f" +{len(row.outputs) - 2}" if len(row.outputs) > 2 else ""
     writes = " ".join(row.outputs[:2]) + more

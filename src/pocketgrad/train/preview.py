@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any
 
 import numpy as np
 
+from pocketgrad.backends.api import Backend, Lowered, stages
 from pocketgrad.base.dtypes import dtype_of, float32, int32, uint8
 from pocketgrad.base.errors import DtypeError, SettingError, ShapeError
 from pocketgrad.ir.core import TensorType
@@ -38,16 +39,26 @@ def preview(session: Session, expected: Expected, title: str) -> PlanSummary:
     """The summary of the training step; with accumulation, of the one that updates."""
     accumulating = session.spec.accumulate > 1
     plan, lowered = session.plan("apply" if accumulating else "train", expected.inputs)
-    numpy = session.backend.name == "reference"
-    kernels = [
-        (low.kernel, 1 if numpy else sum(0 not in ln.global_size for ln in low.rendered.launches))
-        for low in lowered
-    ]
-    summary = summarise(plan, kernels, title, kind_of_buffer)
+    summary = summarise(plan, _launches(session.backend, lowered), title, kind_of_buffer)
     if accumulating:  # both kinds of step share one arena, the larger counts
         other, _ = session.plan("accumulate", expected.inputs)
         summary.peak_by_kind["workspace"] += max(0, other.arena_nbytes - plan.arena_nbytes)
     return summary
+
+
+def _launches(backend: Backend, lowered: Sequence[Lowered]) -> list[tuple[str, int, int]]:
+    """The family of every step, the number of its first launch and how many it takes part in."""
+    if backend.name == "reference":
+        return [(low.kernel, i + 1, 1) for i, low in enumerate(lowered)]
+    number = {
+        place.stage: i + 1 for i, members in enumerate(stages(lowered)) for _, place in members
+    }
+    found, last = [], 1
+    for low in lowered:
+        mine = sorted({number[p.stage] for p in low.places if p.stage in number})
+        last = mine[0] if mine else last
+        found.append((low.kernel, last, len(mine)))
+    return found
 
 
 def kind_of_buffer(name: str) -> str:

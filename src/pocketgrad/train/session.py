@@ -8,12 +8,12 @@ memory beside training's. What a training step left in the arena lasts until ano
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
-from pocketgrad.backends.api import Backend, Lowered
+from pocketgrad.backends.api import Backend, Bound, Lowered
 from pocketgrad.base.dtypes import Array, dtype_of
 from pocketgrad.base.errors import DeviceError, ShapeError, UnknownNameError
 from pocketgrad.engine.compile import plan_graph
@@ -71,6 +71,16 @@ class Watch(Protocol):
 
     def end(self) -> None:
         """It is enqueued."""
+
+
+@dataclass(eq=False)
+class Resident:
+    """Batches of one type that lie on the device, and the steps bound to them."""
+
+    inputs: Inputs
+    buffers: dict[str, Any]
+    count: int
+    bound: dict[Kind, Bound] = field(default_factory=dict)
 
 
 class Session:
@@ -155,6 +165,28 @@ class Session:
         self.micro = (self.micro + 1) % self.spec.accumulate
         self.last = executable
         return executable
+
+    def upload(self, inputs: Inputs, feeds: Mapping[str, Array]) -> Resident:
+        """Batch after batch of x, y and weight into memory of their own on the device."""
+        buffers, count = {}, 0
+        for name, array in feeds.items():
+            count = len(array)
+            buffers[name] = self._alloc(array.nbytes)
+            self.backend.write(buffers[name], 0, array)
+            self.traffic["uploaded"] += array.nbytes
+        return Resident(inputs, buffers, count)
+
+    def train_on(self, data: Resident, first: int, count: int) -> None:
+        """Training steps on so many resident batches; nothing is waited for or moved."""
+        spans = [(first, count)] if self.spec.accumulate == 1 else []
+        for start, n in spans or [(first + i, 1) for i in range(count)]:
+            kind = self.train_kind()
+            executable = self.executable(kind, data.inputs)
+            if kind not in data.bound:
+                data.bound[kind] = executable.repeated(data.buffers)
+            data.bound[kind].run(start, n)
+            self.micro = (self.micro + n) % self.spec.accumulate
+            self.last = self._ran = executable
 
     def evaluate(self, inputs: Inputs, x: Array, y: Array, weight: Array) -> None:
         """Add one batch to the totals, in evaluation mode."""

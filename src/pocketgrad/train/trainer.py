@@ -24,7 +24,15 @@ from pocketgrad.nn.schedule import ConstantLR, Schedule
 from pocketgrad.plan.summary import PlanSummary
 from pocketgrad.train import persist
 from pocketgrad.train.augment import Augment
-from pocketgrad.train.batches import as_input, check_batch, checked, feed_of, inputs_of, padded
+from pocketgrad.train.batches import (
+    Batch,
+    as_input,
+    check_batch,
+    checked,
+    feed_of,
+    inputs_of,
+    padded,
+)
 from pocketgrad.train.callbacks import Callback
 from pocketgrad.train.device import LOG, open_place
 from pocketgrad.train.fitting import Fit, Progress
@@ -35,7 +43,7 @@ from pocketgrad.train.metrics import Metric
 from pocketgrad.train.preview import expect, preview
 from pocketgrad.train.progress import display
 from pocketgrad.train.session import Session
-from pocketgrad.train.step import LossFunction, Numerics, StepSpec, Stored, has_classes
+from pocketgrad.train.step import Inputs, LossFunction, Numerics, StepSpec, Stored, has_classes
 
 BATCH = 64
 
@@ -156,7 +164,10 @@ class Trainer:
     def step(self, x: Any, y: Any, weight: Any = None) -> float:
         """One training step on one batch; its loss."""
         batch = checked(x, y, weight)
-        inputs = inputs_of(batch.x, batch.y, self.stored)
+        return self.train_on(batch, inputs_of(batch.x, batch.y, self.stored))
+
+    def train_on(self, batch: Batch, inputs: Inputs) -> float:
+        """One training step on a batch that was looked at; its loss."""
         session = self.session
         session.train(inputs, batch.x, batch.y, batch.weight)
         loss = session.loss()

@@ -35,7 +35,7 @@ def open_session(task: Task, variant: Variant) -> OurSession:
 
 
 class OurSession:
-    """A training session; batches are uploaded at every step, as in training."""
+    """A training session; batches lie on the device from the start, as the peers' do."""
 
     def __init__(self, task: Task, device: str) -> None:
         work = task.workload
@@ -45,10 +45,12 @@ class OurSession:
         spec = StepSpec(model, "cross_entropy", optimizer, numerics=_numerics(work.numerics))
         self.place = open_place(device)
         self.session = Session(spec, self.place.backend, work.seed)
-        self.batches: list[tuple[Array, Array]] = list(task.batches)
-        self.weight = np.ones(work.batch, np.float32)
-        self.inputs = inputs_of(*self.batches[0])
-        self.next = 0
+        batches: list[tuple[Array, Array]] = list(task.batches)
+        self.inputs = inputs_of(*batches[0])
+        xs, ys = (np.stack(arrays) for arrays in zip(*batches, strict=True))
+        weight = np.ones((len(batches), work.batch), np.float32)
+        self.data = self.session.upload(self.inputs, {"x": xs, "y": ys, "weight": weight})
+        self.first = self.asked = 0  # the next batch, and how many from it on are to be done
 
     def reset(self) -> None:
         """All state as at the start; nothing is planned or built anew."""
@@ -58,17 +60,23 @@ class OurSession:
                 session.write_state(name, np.zeros(t.shape, t.dtype.numpy))
         session.reset_faults()
         session.load_model()
-        self.next = 0
+        self.first = self.asked = 0
         session.backend.finish()
 
     def step(self) -> None:
-        """Enqueued; nothing comes back."""
-        x, y = self.batches[self.next % len(self.batches)]
-        self.next += 1
-        self.session.train(self.inputs, x, y, self.weight)
+        """Asked for; batches that follow each other on the device are enqueued together."""
+        self.asked += 1
+        if self.first + self.asked == self.data.count:
+            self._enqueue()
+
+    def _enqueue(self) -> None:
+        self.session.train_on(self.data, self.first, self.asked)
+        self.first, self.asked = (self.first + self.asked) % self.data.count, 0
 
     def sync(self) -> float:
         """The queue is in order: when the loss has come, the update before it has ended."""
+        if self.asked:
+            self._enqueue()
         loss = self.session.loss()
         self.session.backend.finish()
         return loss
