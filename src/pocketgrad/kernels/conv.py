@@ -241,11 +241,19 @@ class ConvKernel(Kernel):
         return Rendered(tuple(_launch(p, (x, w), store, config) for p in problems))
 
 
+def _runs(step: Step, width: int) -> list[int]:
+    """Vectors, the longest first, in which a row is stored that does not fill those of lanes."""
+    columns = result_of(step).shape[3]
+    return [w for w in (8, 4, 2) if w < width and w & columns]
+
+
 def _store(step: Step, width: int) -> Store:
     """What happens to results; lanes run along rows, or down a plane one column wide."""
-    columns = result_of(step).shape[3]
+    columns, runs = result_of(step).shape[3], _runs(step, width)
     at = ("n", "k", f"(p) / {columns}", f"(p) % {columns}")
-    return storing(step, "n, k, p", at, 3 if columns != 1 else 2, (width, 1))
+    store = storing(step, "n, k, p", at, 3 if columns != 1 else 2, (width, *runs, 1))
+    by_runs = ("RUNS", " ".join(f"STORE_RUN({w})" for w in runs))
+    return Store((*store.macros, by_runs), store.outs)
 
 
 def _tile(p: Problem, vectors: int) -> tuple[int, int]:
@@ -266,7 +274,7 @@ def _tile(p: Problem, vectors: int) -> tuple[int, int]:
 def _legal(problem: Problem, config: Config) -> bool:
     if config["FLAT"] and not problem.can_flatten:
         return False
-    return config["VW"] <= max(1, problem.lanes(bool(config["FLAT"])).line)
+    return config["VW"] < 2 * max(1, problem.lanes(bool(config["FLAT"])).line)
 
 
 def best_lanes(problems: list[Problem], width: int, can_flatten: bool = True) -> tuple[int, int]:

@@ -71,7 +71,7 @@ class ConvGradWeightKernel(Kernel):
         lanes = p.lanes(flat)
         return (
             results <= REGISTERS
-            and config["VW"] <= max(1, lanes.line)
+            and config["VW"] < 2 * max(1, lanes.line)
             and config["PARTS"] <= max(1, p.n * lanes.lines)
             and config["WGS"] <= device.max_work_group
         )

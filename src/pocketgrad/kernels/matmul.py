@@ -137,7 +137,8 @@ def scheme_of(product: Product, width: int) -> Scheme:
     ]
     if product.k.unit("a") and product.k.unit("b") and product.k.size:
         found.insert(1, Scheme(product, "matmul_dot", power_below(product.k.size)))
-    return max(found, key=lambda scheme: min(scheme.lanes, width))  # the first of equals
+    # Of equals one that stores vectors, then the first.
+    return max(found, key=lambda s: (min(s.lanes, width), s.product.n.unit("y")))
 
 
 class MatMulKernel(Kernel):

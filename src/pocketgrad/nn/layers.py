@@ -109,6 +109,7 @@ def add_weight_and_bias(
     module: Module, shape: tuple[int, ...], fan_in: int, outputs: int, bias: bool
 ) -> None:
     """Give a layer PyTorch's default weight, and its bias unless it has none."""
-    module.register_parameter("weight", Parameter(shape=shape, init=init.layer_weight()))
+    lies = (1, 0) if len(shape) == 2 else ()  # x Wᵀ then reads vectors along the outputs
+    module.register_parameter("weight", Parameter(shape=shape, init=init.layer_weight(), lies=lies))
     drawn = init.within(init.inverse_root(fan_in))
     module.register_parameter("bias", Parameter(shape=(outputs,), init=drawn) if bias else None)

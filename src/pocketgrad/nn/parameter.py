@@ -67,7 +67,8 @@ class Parameter(Tensorlike):
     """What training changes, unless ``trainable`` is False.
 
     Given a shape and an initialiser, its numbers are drawn when the model gets its seed; given an
-    array, it starts with that.
+    array, it starts with that. ``lies``: its axes in the order in which they lie on a device, the
+    last running fastest; empty for the usual.
     """
 
     kind = "parameter"
@@ -80,13 +81,14 @@ class Parameter(Tensorlike):
         init: Init | None = None,
         dtype: DType = float32,
         trainable: bool = True,
+        lies: tuple[int, ...] = (),
     ) -> None:
         if (data is None) == (shape is None or init is None):
             raise SettingError("a Parameter takes either an array, or shape= and init=")
         given = None if data is None else np.array(data, dtype.numpy, order="C")
         sizes = tuple(shape or ()) if given is None else given.shape
         super().__init__(TensorType(sizes, dtype), given)
-        self.init, self.trainable = init, trainable
+        self.init, self.trainable, self.lies = init, trainable, lies
 
     @property
     def initialised(self) -> bool:

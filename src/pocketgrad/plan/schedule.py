@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pocketgrad.ir.core import Graph, Node, TensorType, Value
 from pocketgrad.ops.arithmetic import Cast
 from pocketgrad.ops.conv import Conv2dGradWeight
+from pocketgrad.ops.linalg import MatMul
 from pocketgrad.ops.move import Concat, Pad, Reshape, Transpose
 from pocketgrad.ops.source import Constant
 from pocketgrad.plan.domain import SOURCES, analyse, loopable, reduced
@@ -20,6 +21,8 @@ from pocketgrad.plan.fusion import Fusion, Group
 from pocketgrad.plan.layout import Layout, channels_last, readable_last, runs_last, takes_any
 from pocketgrad.plan.plan import Step
 from pocketgrad.plan.views import VIEW_OPS, View, last, row_major, through, whole
+
+ANYWHERE = (Concat, Conv2dGradWeight, MatMul)  # their results may be stored with any strides
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +106,7 @@ class _Scheduler:
         group = self.fusion.of[self.fusion.position[maker]]
         root = self.graph.nodes[group.root]  # whose kernel stores it
         fits = target.dense if not runs_last(root, self.last) else target.pitch is not None
-        if group.loops or fits or isinstance(maker.op, (Concat, Conv2dGradWeight)):
+        if group.loops or fits or isinstance(maker.op, ANYWHERE):
             self.places[value] = target
 
     # ---- steps --------------------------------------------------------------------------------

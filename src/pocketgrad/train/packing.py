@@ -7,7 +7,7 @@ vector boundary without any padding.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -22,11 +22,6 @@ VECTOR = 16
 STORED = {4: (2, 3, 1, 0)}
 
 
-def _stored(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes of an array in the order in which they lie, the last one running fastest."""
-    return STORED.get(len(shape), tuple(range(len(shape))))
-
-
 @dataclass(frozen=True)
 class Packing:
     """Where each named array lies in the flat one."""
@@ -34,16 +29,25 @@ class Packing:
     offsets: Mapping[str, int]
     shapes: Mapping[str, tuple[int, ...]]
     size: int
+    lies: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @staticmethod
-    def of(entries: Iterable[tuple[str, tuple[int, ...]]]) -> Packing:
-        """A layout for arrays by name and shape."""
+    def of(
+        entries: Iterable[tuple[str, tuple[int, ...]]],
+        lies: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> Packing:
+        """A layout for arrays by name and shape; ``lies``: the order of axes of some."""
         ordered = sorted(entries, key=lambda e: prod(e[1]) % VECTOR != 0)
         offsets, at = {}, 0
         for name, shape in ordered:
             offsets[name] = at
             at += prod(shape)
-        return Packing(offsets, dict(ordered), at)
+        return Packing(offsets, dict(ordered), at, lies or {})
+
+    def _stored(self, name: str) -> tuple[int, ...]:
+        """The axes of an array in the order in which they lie, the last one running fastest."""
+        rank = len(self.shapes[name])
+        return self.lies.get(name, STORED.get(rank, tuple(range(rank))))
 
     def views(self, flat: Value) -> dict[str, Value]:
         """The arrays as symbolic views of the flat value."""
@@ -51,13 +55,13 @@ class Packing:
 
     def _view(self, flat: Value, name: str) -> Value:
         at, shape = self.offsets[name], self.shapes[name]
-        axes = _stored(shape)
+        axes = self._stored(name)
         lying = reshape(slice_(flat, 0, at, at + prod(shape)), [shape[a] for a in axes])
         return transpose(lying, [axes.index(a) for a in range(len(axes))])
 
     def join(self, values: Mapping[str, Value]) -> Value:
         """Symbolic arrays as one flat value."""
-        lying = (transpose(values[n], _stored(shape)) for n, shape in self.shapes.items())
+        lying = (transpose(values[n], self._stored(n)) for n in self.shapes)
         return concat([reshape(array, (-1,)) for array in lying])
 
     def pack(self, arrays: Mapping[str, Array], dtype: str) -> Array:
@@ -67,7 +71,7 @@ class Packing:
             shape = self.shapes[name]
             if arrays[name].shape != shape:
                 raise ShapeError(f"'{name}' has shape {shape}, got {arrays[name].shape}")
-            flat[at : at + prod(shape)] = arrays[name].transpose(_stored(shape)).reshape(-1)
+            flat[at : at + prod(shape)] = arrays[name].transpose(self._stored(name)).reshape(-1)
         return flat
 
     def unpack(self, flat: Array) -> dict[str, Array]:
@@ -79,6 +83,6 @@ class Packing:
         if name not in self.offsets:
             raise UnknownNameError("parameter", name, self.offsets)
         at, shape = self.offsets[name], self.shapes[name]
-        axes = _stored(shape)
+        axes = self._stored(name)
         lying = flat[at : at + prod(shape)].reshape([shape[a] for a in axes])
         return lying.transpose([axes.index(a) for a in range(len(axes))])

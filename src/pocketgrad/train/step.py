@@ -130,13 +130,14 @@ class StepSpec:
     def packings(self) -> dict[str, Packing]:
         """The layout of every flat state of named arrays."""
         shapes = {n: p.shape for n, p in self._parameters}
+        lies = {n: p.lies for n, p in self._parameters if p.lies}
         found = {
-            f"parameters.{i}": Packing.of((n, shapes[n]) for n in share.names)
+            f"parameters.{i}": Packing.of(((n, shapes[n]) for n in share.names), lies)
             for i, share in enumerate(self.shares)
         }
         frozen = [(n, p.shape) for n, p in self._parameters if not p.trainable]
         if frozen:
-            found["frozen"] = Packing.of(frozen)
+            found["frozen"] = Packing.of(frozen, lies)
         for dtype in DTYPES.values():
             mine = [(n, b.shape) for n, b in self.model.named_buffers() if b.dtype is dtype]
             if mine:

@@ -24,6 +24,7 @@
 // WGS         items of a work-group                              (default 1; GPU 64)
 // INDEX       int, or long where a tensor has 2^31 elements
 // FINISH(LW, n, k, p, v)  store v, the LW results from position p on of channel k (over all groups)
+// RUNS     STORE_RUN(w) for the vectors in which parts of rows are stored, the longest first; or nothing
 // OUTPUTS  the buffers behind the operands: y, or those of an epilogue
 
 #define KT ((KG + KB - 1) / KB)
@@ -32,7 +33,14 @@
 #define CHUNKS ((BLOCKS + BLK - 1) / BLK)
 #define CHANNEL(i) (KG % KB == 0 ? k0 + (i) : min(k0 + (i), KG - 1))
 // Lanes of a vector are neighbours in y.
-#define JOINED (Y_C == 1 && (!FLAT || (OW == W && Y_R == W)))
+#define JOINED (Y_C == 1 && LINE >= VW && (!FLAT || (OW == W && Y_R == W)))
+// Store the LW neighbours of a row from lane l on, if there are so many.
+#define STORE_RUN(LW)                                                                   \
+    if (LW <= VW && run >= LW) {                                                        \
+        FINISH(LW, n, k, at, LOAD(float, LW, lane + l))                                 \
+        l += LW;                                                                        \
+        continue;                                                                       \
+    }
 
 #ifndef FINISH
 #define FINISH(LW, n, k, p, v) STORE(TY, LW, v, AT(y) + ((n) * (INDEX)(G * KG) + (k)) * PLANE + (p));
@@ -110,11 +118,18 @@ void ENTRY(CBUF(TX, x), CBUF(TT, w), OUTPUTS) {
                 } else {
                     float lane[VW];
                     STORE(float, VW, acc[i][j], lane);
-                    for (int l = from; l < VW; l++) {
+                    for (int l = from; l < LANES_USED;) {
                         const int oh = FLAT ? (q + l) / W : line, ow = FLAT ? (q + l) % W : q + l;
-                        if (ow < OW) {
-                            FINISH(1, n, k, Y_0 + oh * Y_R + ow * Y_C, lane[l])
+                        const int run = min(OW - ow, LANES_USED - l), at = Y_0 + oh * Y_R + ow * Y_C;
+                        if (run <= 0) {
+                            l += W - ow;  // between the rows of a plane wider than the output
+                            continue;
                         }
+#if Y_C == 1
+                        RUNS
+#endif
+                        FINISH(1, n, k, at, lane[l])
+                        l++;
                     }
                 }
             }

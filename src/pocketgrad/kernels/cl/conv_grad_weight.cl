@@ -80,14 +80,23 @@ void ENTRY(CBUF(TX, x), CBUF(TD, dy), BUF(TY, y)) {
 #pragma unroll
             for (int i = 0; i < KB; i++) {
                 const INDEX k = image * KG + (KG % KB == 0 ? k0 + i : min(k0 + i, KG - 1));
-                dv[i] = LOAD(TD, VW, AT(dy) + k * (OH * OW) + line * OW + q);
+                const INDEX at = k * (OH * OW) + line * OW + q;
+                if (LINE >= VW || at + VW <= (INDEX)N * G * KG * (OH * OW)) {
+                    dv[i] = LOAD(TD, VW, AT(dy) + at);
+                } else {  // the last lines of all
+                    float lane[VW];
+                    for (int l = 0; l < VW; l++)
+                        lane[l] = l < LANES_USED ? LOAD(TD, 1, AT(dy) + at + l) : 0.0f;
+                    dv[i] = LOAD(float, VW, lane);
+                }
             }
             if (SAFE(PLANE_OF(0) * (H * W) + origin, PLANE_OF(CB - 1) * (H * W) + origin))
                 READ_ALL(FETCH)
             else
                 READ_ALL(FETCH_LANES)
             if (shifted) {
-                const VI fresh = q + LANE_NUMBERS(VW) >= (VI)(vector * VW);
+                const VI number = q + LANE_NUMBERS(VW);
+                const VI fresh = number >= (VI)(vector * VW) & number < (VI)(LINE);
 #pragma unroll
                 for (int i = 0; i < KB; i++) dv[i] = select((V)(0.0f), dv[i], fresh);
 #pragma unroll

@@ -31,6 +31,13 @@
 #define FINISH(LW, g, m, n, v) STORE(TY, LW, v, AT(y) + Y_BATCH + (m) * Y_M + (n) * Y_N);
 #endif
 
+// Two vectors of partial sums in one, the halves of each added; pairs of neighbours to four sums.
+#define PAIR(a, b) (V)((a).lo + (a).hi, (b).lo + (b).hi)
+#define EVEN_ODD(v) ((v).even + (v).odd)
+#define TO_4_4(v) (v)
+#define TO_4_8(v) EVEN_ODD(v)
+#define TO_4_16(v) EVEN_ODD(EVEN_ODD(v))
+
 // Add the products at k to all sums; SEEN lanes are left out.
 #define ADD(k, KEEP)                                                                    \
     {                                                                                   \
@@ -76,11 +83,19 @@ kernel __attribute__((reqd_work_group_size(WGS, 1, 1))) void ENTRY(CBUF(TA, a), 
 #pragma unroll
     for (int i = 0; i < TM; i++)
         if (m0 + i < M) {
+#if TN == 4 && VW >= 4  // four sums at once: half the shuffles of one by one
+            const V low = PAIR(acc[i][0], acc[i][1]), high = PAIR(acc[i][2], acc[i][3]);
+            const float4 result = CAT(TO_4_, VW)((V)(low.even + low.odd, high.even + high.odd));
+            float sums[TN];
+            vstore4(result, 0, sums);
+#else
             float sums[TN];
 #pragma unroll
             for (int j = 0; j < TN; j++) sums[j] = LANES(VW, acc[i][j]);
+            const VEC(float, TN) result = LOAD(float, TN, sums);
+#endif
             if (Y_N == 1 && nt == n0) {
-                FINISH(TN, g, m0 + i, n0, LOAD(float, TN, sums))
+                FINISH(TN, g, m0 + i, n0, result)
             } else {
                 for (int l = nt - n0; l < TN; l++) {
                     FINISH(1, g, m0 + i, n0 + l, sums[l])

@@ -8,20 +8,22 @@
 //   FLAT 1   the whole plane is one line with rows W apart: oh = q / W, ow = q % W; a vector runs
 //            on into the next row, so small images fill long vectors            SH = SW = 1, OW <= W
 //
-// Where VW does not divide LINE, the last vector begins at LINE-VW.
+// Where VW does not divide LINE, the last vector begins at LINE-VW; a line shorter than a vector is
+// its first lanes, the others are nobody's.
 //
 // H W      input plane          OH OW   output plane          XSIZE   elements of x
 // R S      taps                 SH SW   strides               DR DS   steps of taps, may be negative
 // H0 W0    row and column of tap 0 for output 0; negative by the padding
 // PADDED   1 if any tap lies outside the plane                TX      storage of x: float or half
-// VW       lanes: 1 2 4 8 16, at most LINE                    (default 1; CPU: fills the line best)
+// VW       lanes: 1 2 4 8 16, less than two LINEs             (default 1; CPU: fills the line best)
 
 #define V VEC(float, VW)
 #define VI VEC(int, VW)
 #define LINES (FLAT ? 1 : OH)
 #define LINE (FLAT ? (OH - 1) * W + OW : OW)
 #define VECTORS ((LINE + VW - 1) / VW)
-#define START(vector) (LINE % VW == 0 ? (vector) * VW : min((vector) * VW, LINE - VW))
+#define START(vector) (LINE % VW == 0 ? (vector) * VW : max(0, min((vector) * VW, LINE - VW)))
+#define LANES_USED min(VW, LINE)
 
 // Output row and column of the lanes from position q of a line on.
 #define LANE_ROW(line, q) (FLAT ? ((q) + LANE_NUMBERS(VW)) / (VI)(W) : (VI)(line))
@@ -52,7 +54,7 @@
 #define FIRST_TAP (min(EXTENT(R, DR), 0) * W + min(EXTENT(S, DS), 0))
 #define LAST_TAP (max(EXTENT(R, DR), 0) * W + max(EXTENT(S, DS), 0))
 #define SAFE(low, high)                                                                 \
-    (VW == 1 || (SW == 1 && !PADDED) ||                                                 \
+    (VW == 1 || (SW == 1 && !PADDED && LINE >= VW) ||                                                 \
      (SW <= 2 && (low) + FIRST_TAP >= 0 && (high) + LAST_TAP + SW * VW <= XSIZE))
 
 // v = the lanes of a tap from element `at` of x on; lanes not in ok are zero. If it is SAFE:
@@ -77,7 +79,7 @@
         int reads[VW];                                                                  \
         STORE(float, VW, ok, reads);                                                    \
         for (int l = 0; l < VW; l++)                                                    \
-            lane[l] = !PADDED || reads[l] ? LOAD(TX, 1, AT(x) + (at) + l * SW) : 0.0f;  \
+            lane[l] = l < LANES_USED && (!PADDED || reads[l]) ? LOAD(TX, 1, AT(x) + (at) + l * SW) : 0.0f;  \
         v = LOAD(float, VW, lane);                                                      \
     }
 
