@@ -16,6 +16,7 @@ from pocketgrad.plan.plan import Plan, Slot, Step
 from pocketgrad.plan.schedule import Schedule, in_place, schedule
 from pocketgrad.plan.views import View
 
+HEAPS = 16  # work-items per core: enough to even out what else the cores do
 MAX_BUFFERS = 100  # a pointer each: 800 of the 1,024 bytes of arguments that all devices take
 
 
@@ -48,7 +49,7 @@ def _bundled(graph: Graph, lowered: Sequence[Lowered], backend: Backend) -> list
     found = places(
         [low.step for low in lowered],
         [low.rendered for low in lowered],
-        bundles=backend.info.kind == "cpu" and few,
+        HEAPS * backend.info.compute_units if backend.info.kind == "cpu" and few else 0,
     )
     placed = [replace(low, places=mine) for low, mine in zip(lowered, found, strict=True)]
     last, order = 0, []

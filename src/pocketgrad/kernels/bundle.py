@@ -20,8 +20,7 @@ from pocketgrad.kernels.spec import KernelSource, Launch, Place
 from pocketgrad.plan.plan import Slot
 from pocketgrad.plan.views import View
 
-# Work-items of a launch that has more items: enough to even out, few enough to cost nothing.
-ITEMS = 32
+MANY = 2  # times the items wanted: so many are dealt out in heaps
 
 _IN_GROUPS = ("get_local_id", "get_group_id", "get_global_size", "barrier(", "local ")
 
@@ -66,7 +65,13 @@ def worth(members: Members) -> bool:
     if len(members) > 1:
         return True
     ((launch, place),) = members
-    return place.joins and bundleable(launch) and launch.global_size[0] >= 2 * ITEMS
+    return _each(launch, place) > 1 and bundleable(launch)
+
+
+def _each(launch: Launch, place: Place) -> int:
+    """How many items of a launch one work-item does."""
+    count = prod(launch.global_size)
+    return -(-count // place.items) if place.items and count >= MANY * place.items else 1
 
 
 def bundle(
@@ -84,7 +89,7 @@ def bundle(
     for track in sorted(tracks.values(), key=lambda t: t[0][1].serial):
         serial = track[0][1].serial
         count = prod(track[0][0].global_size)
-        each = 1 if serial else max(1, count // ITEMS)
+        each = _each(*track[0])
         calls = [write.call(launch, None if serial else items, each) for launch, _ in track]
         items += 1 if serial else -(-count // each)
         branches.append(f"    if (item < {items}) {{ {' '.join(calls)} }}")
@@ -135,4 +140,4 @@ class _Writer:
         start = f"{slot.offset // dtype.nbytes + view.offset}ul"
         if slot.buffer in self.repeated:
             start += f" + turn * {slot.nbytes // dtype.nbytes}ul"
-        return f"(global {dtype.cl}*){self.names[slot.buffer]}", start
+        return f"(global void*){self.names[slot.buffer]}", start  # kernels may see other types

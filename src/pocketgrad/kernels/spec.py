@@ -77,14 +77,14 @@ class Place:
     """When a launch runs. Launches of one ``stage`` are one enqueue, its tracks lie side by side.
 
     A ``serial`` track is one work-item that does several launches, one after another, in the order
-    of their steps; any other is a single launch with its own items. ``joins``: whether the device
-    has launches in company at all.
+    of their steps; any other is a single launch with its own items. Where there are many more of
+    them than ``items``, if that is not 0, they are shared among so many work-items.
     """
 
     stage: int
     track: int = 0
     serial: bool = False
-    joins: bool = False
+    items: int = 0
 
 
 @dataclass(frozen=True)

@@ -60,15 +60,19 @@ class _Stage:
 
 
 def places(
-    steps: Sequence[Step], rendered: Sequence[Rendered], bundles: bool
+    steps: Sequence[Step], rendered: Sequence[Rendered], wanted: int
 ) -> list[tuple[Place, ...]]:
-    """The place of every launch of every step; without ``bundles`` each has an enqueue alone."""
+    """The place of every launch of every step; each has an enqueue alone if ``wanted`` is 0.
+
+    ``wanted``: work-items that keep the device busy; more only cost time, and every core reads what
+    another one wrote last.
+    """
     units: list[list[_Unit]] = []
     count = 0
     for step, one in zip(steps, rendered, strict=True):
         units.append([_unit(step, one, launch, count + i) for i, launch in enumerate(one.launches)])
         count += len(one.launches)
-    stages = _Stages(bundles)
+    stages = _Stages(bool(wanted))
     for unit in (u for mine in units for u in mine):
         stages.add(unit)
     number = {track: i for s in stages.stages for i, track in enumerate(s.tracks)}
@@ -77,7 +81,9 @@ def places(
         here = []
         for u in mine:
             assert u.track is not None
-            here.append(Place(u.stage, number[u.track], u.track.serial, bundles))
+            here.append(
+                Place(u.stage, number[u.track], u.track.serial, wanted if stages.social(u) else 0)
+            )
         found.append(tuple(here))
     return found
 
@@ -122,7 +128,7 @@ class _Stages:
             first = stage + bool(before)
             options = range(max(first, self._earliest(unit)), len(self.stages))
             if not any(self._joins(unit, s, ()) for s in options):
-                self.stages.append(_Stage(closed=not self._social(unit)))
+                self.stages.append(_Stage(closed=not self.social(unit)))
                 self._put(unit, len(self.stages) - 1, _Track([], self._tiny(unit)))
         for view in unit.reads:
             self._seen.setdefault(view.base, []).append((view, False, unit))
@@ -144,16 +150,16 @@ class _Stages:
                         found[user] = None
         return list(found)
 
-    def _social(self, unit: _Unit) -> bool:
+    def social(self, unit: _Unit) -> bool:
         """Whether it may share an enqueue at all."""
         return self.bundles and unit.ns < LARGE_NS and bundleable(unit.launch)
 
     def _tiny(self, unit: _Unit) -> bool:
-        return unit.ns <= TINY_NS and self._social(unit)
+        return unit.ns <= TINY_NS and self.social(unit)
 
     def _joins(self, unit: _Unit, number: int, before: Sequence[_Unit]) -> bool:
         """Put a launch into a stage if it is legal behind or beside what is there already."""
-        if number >= len(self.stages) or not self._social(unit):
+        if number >= len(self.stages) or not self.social(unit):
             return False
         stage = self.stages[number]
         if stage.closed or len(stage.units) >= MAX_LAUNCHES:
