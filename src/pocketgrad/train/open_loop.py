@@ -16,7 +16,7 @@ from pocketgrad.nn.optim import Optimizer
 from pocketgrad.nn.schedule import Schedule
 from pocketgrad.train.batches import Batch, checked, inputs_of
 from pocketgrad.train.loop import Recent, explain
-from pocketgrad.train.session import Resident
+from pocketgrad.train.resident import Resident
 from pocketgrad.train.step import Inputs, LossFunction, Numerics, Stored
 from pocketgrad.train.trainer import Trainer
 

@@ -8,12 +8,12 @@ memory beside training's. What a training step left in the arena lasts until ano
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from pocketgrad.backends.api import Backend, Bound, Lowered
+from pocketgrad.backends.api import Backend, Lowered
 from pocketgrad.base.dtypes import Array, dtype_of
 from pocketgrad.base.errors import DeviceError, ShapeError, UnknownNameError
 from pocketgrad.engine.compile import plan_graph
@@ -22,6 +22,7 @@ from pocketgrad.ir.core import Graph, TensorType
 from pocketgrad.plan.plan import Plan
 from pocketgrad.trace.recorder import OFF
 from pocketgrad.train.packing import Packing
+from pocketgrad.train.resident import Resident
 from pocketgrad.train.step import Inputs, Kind, StepSpec, build_graph
 
 NO_FAULT = -1
@@ -71,16 +72,6 @@ class Watch(Protocol):
 
     def end(self) -> None:
         """It is enqueued."""
-
-
-@dataclass(eq=False)
-class Resident:
-    """Batches of one type that lie on the device, and the steps bound to them."""
-
-    inputs: Inputs
-    buffers: dict[str, Any]
-    count: int
-    bound: dict[Kind, Bound] = field(default_factory=dict)
 
 
 class Session:
