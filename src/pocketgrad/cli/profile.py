@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 def measure(args: argparse.Namespace) -> tuple[bool, Profiler]:
     """Profile the steps; whether Ctrl-C ended it, and the profiler with what it has."""
-    from pocketgrad.profile import ceilings
+    from pocketgrad.engine import ceilings
     from pocketgrad.profile.profiler import Profiler
 
     trainer, inputs, batches = subject(args)
