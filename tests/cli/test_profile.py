@@ -72,7 +72,7 @@ def test_a_data_set_can_be_named(capsys) -> None:
 
 
 def test_a_model_of_another_task_trains_on_that_task_s_data(capsys) -> None:
-    assert main(arguments("--model", "char-lstm", "--json", steps=1)) == 0
+    assert main(arguments("--model", "dqn-vector", "--json", steps=1)) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 1
 
 

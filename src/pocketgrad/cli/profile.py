@@ -53,16 +53,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measure, show, save; after Ctrl-C what was measured so far."""
     _check(args)
-    from pocketgrad.profile import exporters, text
+    from pocketgrad.profile import folder as folders
+    from pocketgrad.profile import text
 
     if args.out is not None:
-        exporters.check(args.out)
+        folders.check(args.out)
     interrupted, profiler = measure(args)
     found = profiler.result
-    files = [str(path) for path in profiler.save(args.out)] if args.out is not None else []
-    parts = [text.summary(found, args.top)]
-    if files:
-        parts += [f"written: {', '.join(files)}", *exporters.left_out()]
+    parts, files = [text.summary(found, args.top)], []
+    if args.out is not None:
+        with stage("writing the report"):
+            saved = profiler.save(args.out)
+        files = [str(path) for path in saved.paths]
+        parts += [f"written: {', '.join(files)}", *(str(absent) for absent in saved.absent)]
     emit(args.json, payload(found, args.top) | {"files": files, "interrupted": interrupted}, parts)
     if interrupted:
         raise KeyboardInterrupt(f"after {len(found.measured_steps)} measured steps")

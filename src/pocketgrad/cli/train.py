@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pocketgrad.nn.schedule import Schedule
     from pocketgrad.plan.summary import PlanSummary
     from pocketgrad.tasks import Task
+    from pocketgrad.train.progress import Display
     from pocketgrad.train.trainer import Trainer
 
 NAME = "train"
@@ -67,6 +68,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "question, a tab and a text")  # fmt: skip
     add("--picture", metavar="FILE", help="a sheet of generated pictures, as .png")
     add("--save", metavar="FILE", help="write the weights as safetensors")
+    add(
+        "--monitor",
+        action="store_true",
+        help="show cores, memory, power, temperature and clocks while training, twice a second",
+    )
     add_json(parser)
 
 
@@ -116,6 +122,7 @@ def train(trainer: Trainer, task: Task, source: Any, args: argparse.Namespace) -
             source,
             args.epochs,
             args.batch,
+            progress=_shown(args.monitor),
             checkpoint=args.checkpoint,
             checkpoint_every_s=args.checkpoint_every,
         )
@@ -147,6 +154,18 @@ def train(trainer: Trainer, task: Task, source: Any, args: argparse.Namespace) -
     if args.predict:
         found["predictions"] = task.predict(trainer, source, Path(args.predict))
     return found
+
+
+def _shown(monitor: bool) -> bool | Display:
+    """How training is shown; sensors are drawn on a terminal only."""
+    if not monitor:
+        return True
+    if not sys.stderr.isatty():
+        _note("--monitor draws on a terminal; standard error is none, so epochs are listed only")
+        return True
+    from pocketgrad.profile.dashboard import Dashboard
+
+    return Dashboard()
 
 
 def _planned(trainer: Trainer, source: Any, args: argparse.Namespace) -> PlanSummary:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pocketgrad.profile.compare import compare
-from pocketgrad.profile.exporters import load
+from pocketgrad.profile.folder import load
 from pocketgrad.profile.profiler import Profiler, Trains
 
 __all__ = ["Profiler", "compare", "load", "profile"]

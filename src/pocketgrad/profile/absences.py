@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from pocketgrad.trace.model import Absent, Series, Trace
+from pocketgrad.trace.model import Absent, Channel, Trace
 
 # What is asked, the quantities that answer it, the samplers that would have them, and whose
 # channels count (a prefix; all where it is empty).
@@ -30,20 +30,22 @@ _ASKED: Sequence[tuple[str, tuple[str, ...], tuple[str, ...], str]] = (
 
 
 def answers(trace: Trace) -> tuple[Absent, ...]:
-    """Why there is no power, temperature, GPU or frequency, as far as there is none."""
+    """Why there is no power, temperature, GPU or frequency in a trace, as far as there is none."""
+    seen = [series.channel for series in trace.series.values() if len(series)]
+    return why_not(seen, trace.absent)
+
+
+def why_not(channels: Iterable[Channel], absent: Iterable[Absent]) -> tuple[Absent, ...]:
+    """The same, from the channels that there are and what samplers said of the others."""
+    known = [(channel.quantity, channel.name) for channel in channels]
     reasons: dict[str, list[str]] = {}
-    for absent in trace.absent:
-        reasons.setdefault(absent.name.split("/")[0].split()[0], []).append(absent.reason)
-    found = []
-    for what, quantities, samplers, prefix in _ASKED:
-        if not any(_tells(s, quantities, prefix) for s in trace.series.values()):
-            found.append(Absent(what, _why(samplers, reasons)))
-    return tuple(found)
-
-
-def _tells(series: Series, quantities: Sequence[str], prefix: str) -> bool:
-    known = series.channel.quantity in quantities and series.channel.name.startswith(prefix)
-    return known and len(series) > 0
+    for one in absent:
+        reasons.setdefault(one.name.split("/")[0].split()[0], []).append(one.reason)
+    return tuple(
+        Absent(what, _why(samplers, reasons))
+        for what, quantities, samplers, prefix in _ASKED
+        if not any(q in quantities and name.startswith(prefix) for q, name in known)
+    )
 
 
 def _why(samplers: Sequence[str], reasons: Mapping[str, Sequence[str]]) -> str:

@@ -38,6 +38,17 @@ class Change:
         """By how much longer the median is."""
         return (self.after_ns or 0.0) - (self.before_ns or 0.0)
 
+    def cells(self) -> tuple[str, ...]:
+        """As a row of text; '*' marks what is more than noise."""
+
+        def shown(ns: float | None) -> str:
+            return "-" if ns is None else duration(ns / 1e9)
+
+        ratio = "-" if self.ratio is None else f"{100 * (self.ratio - 1):+.1f} %"
+        p = "not tested" if self.p is None else f"{self.p:.3g}{' *' if self.significant else ''}"
+        times = (shown(self.before_ns), shown(self.after_ns))
+        return (self.op, self.scope, self.phase, *times, ratio, p)
+
     @property
     def ratio(self) -> float | None:
         """After over before; None if one is missing or no time."""
@@ -58,7 +69,7 @@ class Comparison:
         rows: list[tuple[str, ...]] = [
             ("operation", "layer", "phase", "before", "after", "change", "p")
         ]
-        rows += [_cells(change) for change in (self.step, *self.ops)]
+        rows += [change.cells() for change in (self.step, *self.ops)]
         widths = [max(len(row[i]) for row in rows) for i in range(7)]
         lines = [
             "  ".join(
@@ -145,15 +156,3 @@ def _doubts(before: Profile, after: Profile) -> list[str]:
     if few < LEAST:
         found.append(f"one profile has {few} measured steps; a test needs {LEAST}: run more")
     return found
-
-
-def _cells(change: Change) -> tuple[str, ...]:
-    def shown(ns: float | None) -> str:
-        return "-" if ns is None else duration(ns / 1e9)
-
-    ratio = "-" if change.ratio is None else f"{100 * (change.ratio - 1):+.1f} %"
-    p = "not tested" if change.p is None else f"{change.p:.3g}{' *' if change.significant else ''}"
-    return (
-        change.op, change.scope, change.phase,
-        shown(change.before_ns), shown(change.after_ns), ratio, p,
-    )  # fmt: skip

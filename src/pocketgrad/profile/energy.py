@@ -1,6 +1,6 @@
 """Joules of parts of the measured time: measured, folded over many steps, or attributed by time.
 
-The parts of any division add up to the integral of the samples. See docs/adr/0050 for the method.
+The parts of any division add up to the integral of the samples. See docs/adr/0021 for the method.
 """
 
 from __future__ import annotations

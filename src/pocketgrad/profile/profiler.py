@@ -10,11 +10,13 @@ from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
 from pocketgrad.base.errors import SettingError
-from pocketgrad.profile import exporters, text
+from pocketgrad.profile import folder as folders
+from pocketgrad.profile import text
 from pocketgrad.profile.assemble import DISCARDED, Timeline, timeline
 from pocketgrad.profile.describe import memory_curve
 from pocketgrad.profile.gather import Gatherer
 from pocketgrad.profile.result import Measured, profile
+from pocketgrad.report.exporters import Saved
 from pocketgrad.telemetry import find
 from pocketgrad.telemetry.machine import Machine, this_machine
 from pocketgrad.telemetry.playback import Playback, load
@@ -123,9 +125,9 @@ class Profiler:
         """The summary as text."""
         return text.summary(self.result)
 
-    def save(self, folder: str | Path) -> list[Path]:
-        """Write everything into a folder; the files that were written."""
-        return exporters.save(self.result, Path(folder))
+    def save(self, folder: str | Path) -> Saved:
+        """Write everything into a folder: page, traces, tables, and what `load` reads back."""
+        return folders.save(self.result, Path(folder))
 
     def _made(self, seen: Gatherer, found: Timeline, trace: Trace) -> Profile:
         assert self._monitor is not None

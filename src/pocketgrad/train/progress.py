@@ -31,8 +31,10 @@ class Display(Protocol):
         """Training is over, well or not."""
 
 
-def display(progress: bool) -> Display:
-    """The one that fits where standard error goes."""
+def display(progress: bool | Display) -> Display:
+    """The one given, or the one that fits where standard error goes."""
+    if not isinstance(progress, bool):
+        return progress
     if not progress:
         return Silent()
     return Live() if sys.stderr.isatty() else Lines()

@@ -41,7 +41,7 @@ from pocketgrad.train.inspection import activations
 from pocketgrad.train.loop import evaluate, explain
 from pocketgrad.train.metrics import Metric
 from pocketgrad.train.preview import expect, preview
-from pocketgrad.train.progress import display
+from pocketgrad.train.progress import Display, display
 from pocketgrad.train.session import Session
 from pocketgrad.train.step import Inputs, LossFunction, Numerics, StepSpec, Stored, has_classes
 
@@ -139,7 +139,7 @@ class Trainer:
         epochs: int = 1,
         batch: int = BATCH,
         validate: Any = None,
-        progress: bool = True,
+        progress: bool | Display = True,
         *,
         checkpoint: str | Path | None = None,
         checkpoint_every_s: float = 30.0,
