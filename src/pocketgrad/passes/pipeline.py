@@ -8,8 +8,15 @@ from pocketgrad.base.config import settings
 from pocketgrad.ir.core import Graph
 from pocketgrad.ir.verify import verify
 from pocketgrad.passes.cleanup import drop_dead, share_equal
+from pocketgrad.passes.gather_sums import gather_sums
 
-PASSES: tuple[Callable[[Graph], Graph], ...] = (drop_dead, share_equal)
+PASSES: tuple[Callable[[Graph], Graph], ...] = (
+    drop_dead,
+    share_equal,
+    gather_sums,
+    share_equal,
+    drop_dead,
+)
 
 
 def optimise(graph: Graph) -> Graph:
