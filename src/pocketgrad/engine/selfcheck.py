@@ -219,7 +219,7 @@ def _turned(
 def _larger(op: type[Op]) -> Sample:
     """As little work as such a family pays for: images of 64 channels, or two matrices."""
     if op is MatMul:
-        return Sample(MatMul(), (TensorType((97, 101)), TensorType((101, 103))))
+        return Sample(MatMul(), (TensorType((129, 603)), TensorType((603, 131))))
     plain = Conv2d((1, 1), (1, 1, 1, 1), (1, 1), 1)
     image, weights = TensorType((4, 64, 15, 15)), TensorType((64, 64, 3, 3))
     if op is Conv2d:

@@ -35,7 +35,8 @@ from pocketgrad.ops.linalg import MatMul
 from pocketgrad.plan.plan import Step
 from pocketgrad.plan.views import View, whole
 
-WORTH_PANELS = 1_000_000  # multiplications below which a launch more costs as much as it saves
+WORTH_PANELS = 10_000_000  # multiplications below which a launch more costs what it saves
+LEAST_SIDE = 128  # rows and columns below which panels are read too rarely
 PART = 64  # columns that one item copies
 CACHED_NBYTES = 256_000  # of a second-level cache, for rows that many panels pass by
 ITEMS = 16  # at least, so that cores end together
@@ -72,7 +73,8 @@ class MatMulPanelKernel(Kernel):
     def pays(self, step: Step, device: DeviceInfo) -> bool:
         """Whether there is work for a launch or two more."""
         p = product_of(step)
-        return p.count * p.m.size * p.n.size * p.k.size >= WORTH_PANELS
+        work = p.count * p.m.size * p.n.size * p.k.size
+        return work >= WORTH_PANELS and min(p.m.size, p.n.size) >= LEAST_SIDE
 
     def defaults(self, step: Step, device: DeviceInfo) -> Config:
         """The tile, the side for the lanes and the copies that waste the least time."""

@@ -94,7 +94,7 @@ class _Writer:
 
 
 def _rewrite(graph: Graph, leaves: Sequence[Value], writer: _Writer) -> None:
-    kinds: dict[object, list[Node]] = {}
+    kinds: dict[Kind, list[Node]] = {}
     rest: list[Value] = []
     for value in leaves:
         maker = graph.producers.get(value)
@@ -104,7 +104,7 @@ def _rewrite(graph: Graph, leaves: Sequence[Value], writer: _Writer) -> None:
         else:
             kinds.setdefault(key, []).append(maker)
     terms: list[Value] = []
-    for (join, *_), nodes in kinds.items():  # type: ignore[misc]  # keys begin with a function
+    for (join, _), nodes in kinds.items():
         made = join(nodes, writer) if len(nodes) >= LEAST else None
         rest += [n.outputs[0] for n in nodes] if made is None else []
         terms += [] if made is None else [made]
@@ -113,15 +113,16 @@ def _rewrite(graph: Graph, leaves: Sequence[Value], writer: _Writer) -> None:
 
 
 Join = Callable[[Sequence[Node], _Writer], Value | None]
+Kind = tuple[Join, object]  # how terms are joined, and what they must have in common for it
 
 
-def _kind(node: Node) -> tuple[object, ...] | None:
-    """What terms must have in common to be joined, behind how they are."""
+def _kind(node: Node) -> Kind | None:
+    """None for a term that stays as it is."""
     op = node.op
     if isinstance(op, MatMul) and len(node.outputs[0].shape) == 2:
         return _product, op
     if isinstance(op, Sum) and op.axes == (0,) and len(node.inputs[0].shape) > 1:
-        return _sum, op, node.inputs[0].shape[1:]
+        return _sum, (op, node.inputs[0].shape[1:])
     if isinstance(op, Pad) and op.value == 0.0 and not any(op.gaps):
         padded = [i for i, ends in enumerate(zip(op.before, op.after, strict=True)) if any(ends)]
         return (_parts, padded[0]) if len(padded) == 1 else None
