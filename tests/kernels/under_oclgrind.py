@@ -125,7 +125,7 @@ class Walk:
         """Every step of a case."""
         graph = optimise(case.graph)
         known = evaluate(graph, case.feeds)
-        for step in schedule(graph).steps:
+        for step in schedule(graph, self.on.info.image_lanes).steps:
             for node in step.nodes:  # of which some are the scheduler's own copies
                 outs = node.op.ref(*(known[v] for v in node.inputs))
                 known.update(zip(node.outputs, outs, strict=True))

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from tests.helpers.evaluate import evaluate
 
+from pocketgrad.backends.null import NullBackend
 from pocketgrad.backends.reference import ReferenceBackend
+from pocketgrad.base.dtypes import int32
 from pocketgrad.engine import compile as engine
-from pocketgrad.engine.compile import compile_graph
+from pocketgrad.engine.compile import compile_graph, plan_graph
 from pocketgrad.ir.build import Builder
 from pocketgrad.ir.core import Graph, TensorType, Value
+from pocketgrad.nn.optim import SGD
 from pocketgrad.ops.arithmetic import Cast, add
 from pocketgrad.ops.conv import conv2d
 from pocketgrad.ops.move import concat
@@ -22,6 +25,8 @@ from pocketgrad.ops.transcendental import relu
 from pocketgrad.passes.autodiff import gradients
 from pocketgrad.plan.schedule import Schedule, schedule
 from pocketgrad.plan.views import View
+from pocketgrad.train.step import Inputs, StepSpec, build_graph
+from pocketgrad.zoo import card
 
 LANES = 16
 Model = Callable[[Value, list[Value]], Value]
@@ -108,9 +113,27 @@ def test_a_plan_means_the_same_wherever_images_lie(
     feeds = {v.name: rng.standard_normal(v.shape).astype(np.float32) for v in graph.inputs}
     expected = evaluate(graph, feeds)
     for lanes in (0, LANES):
-        monkeypatch.setattr(engine, "schedule", lambda g, _=0, lanes=lanes: schedule(g, lanes))
+        monkeypatch.setattr(engine, "schedule", lambda g, *_, lanes=lanes: schedule(g, lanes))
         executable = compile_graph(graph, ReferenceBackend(), poison=True)
         executable.run(feeds)
         for value in graph.outputs:
             found = executable.read(value.name)
             np.testing.assert_allclose(found, expected[value], 1e-4, 1e-3, err_msg=value.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "batch", "image"),
+    [("densenet40", 32, None), ("resnet50", 16, 32), ("googlenet", 4, 224)],
+)
+def test_cpus_reorder_nothing_inside_a_network(name: str, batch: int, image: int | None) -> None:
+    """The null backend plans as a CPU does."""
+    found = card(name)
+    net = found.make()
+    net.initialise(0)
+    (x,) = found.sample(image)
+    inputs = Inputs(TensorType((batch, *x.shape)), TensorType((batch,), int32))
+    graph = build_graph(StepSpec(net, "cross_entropy", SGD(0.1)), inputs, "train")
+    plan, lowered = plan_graph(graph, NullBackend())
+    assert {low.kernel for low in lowered}.isdisjoint({"conv", "conv_grad_weight", "pool"})
+    lone = [s.nodes[0] for s in plan.steps if len(s.nodes) == 1]
+    assert not [n for n in lone if isinstance(n.op, Cast) and len(n.outputs[0].shape) == 4]

@@ -10,7 +10,7 @@ from pocketgrad.engine.executable import Executable
 from pocketgrad.ir.core import Graph, Value
 from pocketgrad.kernels.stages import places
 from pocketgrad.passes.pipeline import optimise
-from pocketgrad.plan.layout import Layout
+from pocketgrad.plan.layout import Layout, channels_last
 from pocketgrad.plan.memory import Lifetime, place
 from pocketgrad.plan.plan import Plan, Slot, Step
 from pocketgrad.plan.schedule import Schedule, in_place, schedule
@@ -32,10 +32,11 @@ def plan_graph(
     """The plan of a graph on a backend, and its steps with their kernels.
 
     ``strict``: no kernels that round otherwise than the sums they stand for (Winograd's).
-    ``layout``: which images lie channels-last, where the device does not tell.
+    ``layout``: which images lie channels-last, whatever suits the device.
     """
-    graph = optimise(graph)
-    scheduled = schedule(graph, backend.info.vector_width, layout) if layout else schedule(graph)
+    graph, info = optimise(graph), backend.info
+    lanes = info.vector_width if layout else info.image_lanes
+    scheduled = schedule(graph, lanes, layout or channels_last)
     lowered = [backend.lower(step, strict) for step in scheduled.steps]
     lowered = _bundled(graph, lowered, backend)
     scheduled = replace(scheduled, steps=tuple(low.step for low in lowered))

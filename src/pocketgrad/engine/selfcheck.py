@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
@@ -70,6 +70,8 @@ CHANNELS_LAST = (  # families for images that lie so
     "winograd", "winograd_grad_input", "winograd_grad_weight", "conv_last", "conv_last_grad",
     *DEPTHWISE, "pool_last", "pool_last_grad",
 )  # fmt: skip
+# Those of them that no other replaces: where one is wrong, images lie row-major.
+NEEDED_LAST = frozenset({"conv_last", "conv_last_grad", "pool_last", "pool_last_grad"})
 # Families that pay on larger problems than the samples of their ops.
 LARGER = ("matmul_panel", "winograd", "winograd_grad_input", "winograd_grad_weight")
 # Wrong kernels are wrong by the size of their numbers; rounding is a thousand times below this.
@@ -132,6 +134,12 @@ def checked(backend: Backend) -> Backend:
         known = {**known, **{v.family: v for v in verdicts}}
         store.record(backend.report, verdicts)
     backend.excluded = {v.family: v for v in known.values() if not v.ok}
+    if wrong := sorted(backend.excluded.keys() & NEEDED_LAST):
+        LOG.warning(
+            "images lie row-major on %s, which is slower: kernel family '%s' is wrong in its "
+            "self-check. Update the driver, then run 'pocketgrad doctor'", backend.name, wrong[0],
+        )  # fmt: skip
+        backend.info = replace(backend.info, images_last=False)
     return backend
 
 

@@ -40,6 +40,9 @@ SHARES = (1, 2, 4, 8, 16)
 SHORT_ROW = 8  # pixels; where rows of an image are shorter, beginning one costs more than a copy
 
 
+PB = Param("PB", (8, 16, 32, 64, 128, 256, 512), 128, "most pixels of a chunk")
+
+
 class ConvLastGradWeight(Kernel):
     """Images channels-last, of few channels anyhow; any stride, padding, dilation and groups."""
 
@@ -52,7 +55,7 @@ class ConvLastGradWeight(Kernel):
         Param("GATHER", (0, 1), 1, "1: rows of a tile are any taps and channels"),
         Param("COPY_X", (0, 1), 1, "1: rows are copied side by side first"),
         Param("COPY_Y", (0, 1), 0, "1: columns are"),
-        Param("PB", (16, 32, 64, 128, 256, 512), 128, "most pixels of a chunk"),
+        PB,
         Param("ROW_ITEMS", SHARES, 1, "items that share the row tiles"),
         Param("COLUMN_ITEMS", SHARES, 1, "items that share the column tiles"),
         PARTS,
@@ -97,7 +100,10 @@ class ConvLastGradWeight(Kernel):
             "COPY_Y": int(p.outputs % config["VW"] > 0),
             "PB": 128,
         }
-        return config | _shared(step, config, device)
+        config |= _shared(step, config, device)
+        while _copied_nbytes(p, config) > device.local_mem_nbytes and config["PB"] > PB.values[0]:
+            config["PB"] //= 2
+        return config
 
     def render(self, step: Step, config: Config, device: DeviceInfo) -> Rendered:
         """One launch; a second that adds the parts where pixels are shared."""

@@ -31,11 +31,13 @@ class DeviceInfo:
     max_alloc_nbytes: int
     vector_width: int  # floats in a register: 16 on AVX-512, 8 on AVX2, 4 on NEON and most GPUs
     has_half: bool = True
+    images_last: bool = True  # as far as vectors gain by it; not where such a kernel is wrong
 
     @property
     def image_lanes(self) -> int:
         """Floats of a vector along the channels of images; 0 where images lie row-major."""
-        return self.vector_width if self.kind == "cpu" else 0
+        suits = self.kind == "cpu" and self.vector_width > 1
+        return self.vector_width if suits and self.images_last else 0
 
 
 @dataclass(frozen=True)
