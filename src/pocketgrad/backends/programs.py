@@ -32,14 +32,18 @@ _AS_FUNCTION = (
 
 
 def program_text(sources: Sequence[KernelSource], names: Sequence[str]) -> str:
-    """One program of several sources, each with its own entry name and macros."""
+    """One program of several sources, each with its own entry name and macros.
+
+    OWN begins the names of functions that a source has beside its kernel.
+    """
     parts = [template("common")]
     functions = dict.fromkeys(f for source in sources for f in source.functions)
     for source in functions:
-        macros = (("ENTRY(...)", f"{entry_name(source)}(const size_t bundle_item, __VA_ARGS__)"),)
-        parts += _lines(source, macros + _AS_FUNCTION)
+        name = entry_name(source)
+        entry = ("ENTRY(...)", f"{name}(const size_t bundle_item, __VA_ARGS__)")
+        parts += _lines(source, (("OWN", name), entry, *_AS_FUNCTION))
     for source, name in zip(sources, names, strict=True):
-        parts += _lines(source, (("ENTRY", name),))
+        parts += _lines(source, (("OWN", name), ("ENTRY", name)))
     return "\n".join(parts) + "\n"
 
 
