@@ -55,9 +55,9 @@ def test_bundles_compute_the_bits_of_their_launches(name: str, device: str) -> N
     assert same(trained(name, device, apart=False), trained(name, device, apart=True))
 
 
-def test_a_tiny_network_trains_in_one_launch(device: str) -> None:
+def test_a_tiny_network_trains_in_one_launch() -> None:
     spec = StepSpec(zoo.card("model2").make(), "cross_entropy", SGD(0.05, momentum=0.9))
-    session = Session(spec, open_backend(device))
+    session = Session(spec, open_backend("null"))
     inputs = Inputs(TensorType((32, 16)), TensorType((32,), int32))
     _, lowered = session.plan("train", inputs)
     assert len(stages(lowered)) == 1

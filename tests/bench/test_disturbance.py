@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pocketgrad.bench.common import factors, unsteadiness
+from pocketgrad.bench.unrest import factors, unsteadiness
 from pocketgrad.bench.disturbance import findings, two_groups
 from pocketgrad.bench.runner import Block
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pocketgrad.bench.adapters import OURS
-from pocketgrad.bench.common import factors, unsteadiness
+from pocketgrad.bench.unrest import factors, unsteadiness
 from pocketgrad.bench.disturbance import findings
 from pocketgrad.bench.runner import LEAD, Block, Entry
 from pocketgrad.bench.stats import ratio, spread
