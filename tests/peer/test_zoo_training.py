@@ -1,7 +1,7 @@
 """Every model trains as the same one in PyTorch: loss, every gradient, three steps with momentum.
 
-At small width, in float32, on every device; the same structure in float64 is compared in
-test_zoo_against_torch, without a device.
+At small width, in float32; a model of each kind on every device too, and tools/zoo-table has all of
+them there. The same structure in float64 is compared in test_zoo_against_torch.
 """
 
 from __future__ import annotations
@@ -27,8 +27,21 @@ LONG = {
 NAMES = [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in MODELS]
 
 
+OF_EACH_KIND = ("lenet5", "mlp-784-256-128-16", "reduced-mobilenet", "char-lstm", "bert-tiny")
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_model_trains_as_the_same_one_in_pytorch(name: str, device: str) -> None:
+def test_a_model_trains_as_the_same_one_in_pytorch(name: str) -> None:
+    compare(name, "reference")
+
+
+@pytest.mark.parametrize("name", OF_EACH_KIND)
+def test_a_model_of_each_kind_trains_so_on_devices(name: str, device: str) -> None:
+    compare(name, device)
+
+
+def compare(name: str, device: str) -> None:
+    """Train a model here and there, on the same batch."""
     net, peer = without_dropout(small(name)).initialise(3), MODELS[name]()
     peer.load_state_dict({n: torch.from_numpy(a) for n, a in net.state_dict().items()})
     inputs = batch(name)
