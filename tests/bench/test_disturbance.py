@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from pocketgrad.bench.unrest import factors, unsteadiness
 from pocketgrad.bench.disturbance import findings, two_groups
 from pocketgrad.bench.runner import Block
+from pocketgrad.bench.unrest import factors, unsteadiness
 
 # Seconds per step of a chain of small launches on Intel's runtime, in blocks of 0.1 s: some ran at
 # one core's rate while both were busy.

@@ -228,7 +228,8 @@ def kernel_of(on: Machine, launch: Launch) -> Any:
     key = on, launch.source
     if key not in _built:
         macros = "".join(f"#define {k} {v}\n" for k, v in launch.source.defines)
-        text = f"{template('common')}\n#define ENTRY entry\n#define OWN entry\n{macros}{launch.source.text}"
+        names = "#define ENTRY entry\n#define OWN entry\n"
+        text = f"{template('common')}\n{names}{macros}{launch.source.text}"
         with warnings.catch_warnings():  # Intel's compiler always tells what it vectorised
             warnings.simplefilter("ignore", cl.CompilerWarning)
             program = cl.Program(on.context, text).build(["-cl-std=CL1.2"])

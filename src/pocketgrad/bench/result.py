@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from pocketgrad.bench.adapters import OURS
-from pocketgrad.bench.unrest import factors, unsteadiness
 from pocketgrad.bench.disturbance import findings
 from pocketgrad.bench.runner import LEAD, Block, Entry
 from pocketgrad.bench.stats import ratio, spread
 from pocketgrad.bench.task import Workload
+from pocketgrad.bench.unrest import factors, unsteadiness
 
 FORMAT = "pocketgrad-bench-1"
 Ceilings = Mapping[str, Sequence[Mapping[str, float]]]  # by device, in order of measuring
