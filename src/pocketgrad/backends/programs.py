@@ -16,7 +16,7 @@ from typing import Any
 
 from pocketgrad.base.config import settings
 from pocketgrad.base.errors import DeviceError
-from pocketgrad.kernels.bundle import entry_name
+from pocketgrad.kernels.bundle import entry_name, function_name
 from pocketgrad.kernels.spec import KernelSource, template
 
 OPTIONS = ("-cl-std=CL1.2",)
@@ -39,7 +39,7 @@ def program_text(sources: Sequence[KernelSource], names: Sequence[str]) -> str:
     parts = [template("common")]
     functions = dict.fromkeys(f for source in sources for f in source.functions)
     for source in functions:
-        name = entry_name(source)
+        name = function_name(source)
         entry = ("ENTRY(...)", f"{name}(const size_t bundle_item, __VA_ARGS__)")
         parts += _lines(source, (("OWN", name), entry, *_AS_FUNCTION))
     for source, name in zip(sources, names, strict=True):

@@ -47,6 +47,11 @@ def entry_name(source: KernelSource) -> str:
     return f"k{hashlib.sha256(repr(what).encode()).hexdigest()[:16]}"
 
 
+def function_name(source: KernelSource) -> str:
+    """That of the same as a function of an item: one program may have both."""
+    return f"{entry_name(source)}_item"
+
+
 def repeatable(stages: Sequence[Members]) -> bool:
     """Whether all that is to do is one work-item's: it can go on with the next batch by itself."""
     places = {place for members in stages for _, place in members}
@@ -121,7 +126,7 @@ class _Writer:
 
     def call(self, launch: Launch, first: int | None, each: int) -> str:
         """``each`` items of a launch whose work begins at ``first``, or all where that is None."""
-        name = entry_name(launch.source)
+        name = function_name(launch.source)
         passed = ", ".join(part for view in launch.args for part in self._argument(view))
         count = prod(launch.global_size)
         if first is not None and each == 1:

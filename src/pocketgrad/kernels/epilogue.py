@@ -57,8 +57,8 @@ class Epilogue:
         values = (*self.step.reads, *self.step.writes)
         body.pointers = {v: f"AT(b{i})" for i, v in enumerate(values)}
         positions = [f"const INDEX i{d} = {at[a]};" for a, d in enumerate(axes) if d is not None]
-        result = f"const {register(out.dtype, width)} result = {name};"
-        body.finish_registers(ChainMap({out: ("result", width > 1)}), width)
+        result = f"const {register(out.dtype, width)} of_root = {name};"
+        body.finish_registers(ChainMap({out: ("of_root", width > 1)}), width)
         return " ".join(["{", *positions, result, *(line.strip() for line in body.lines), "}"])
 
 
