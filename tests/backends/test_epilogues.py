@@ -12,10 +12,10 @@ from pocketgrad.base.dtypes import float32
 from pocketgrad.engine.compile import compile_graph
 from pocketgrad.ir.build import Builder, emit
 from pocketgrad.ir.core import TensorType, Value
-from pocketgrad.ops.activation import relu
 from pocketgrad.ops.arithmetic import add
 from pocketgrad.ops.conv import Conv2d
 from pocketgrad.ops.linalg import matmul
+from pocketgrad.ops.transcendental import relu
 
 
 def product(builder: Builder, transposed: bool, size: int) -> tuple[Value, Value]:

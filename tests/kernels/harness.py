@@ -228,7 +228,7 @@ def kernel_of(on: Machine, launch: Launch) -> Any:
     key = on, launch.source
     if key not in _built:
         macros = "".join(f"#define {k} {v}\n" for k, v in launch.source.defines)
-        names = "#define ENTRY entry\n#define OWN entry\n"
+        names = "#define ENTRY entry\n#define ENTRY_NAME entry\n"
         text = f"{template('common')}\n{names}{macros}{launch.source.text}"
         with warnings.catch_warnings():  # Intel's compiler always tells what it vectorised
             warnings.simplefilter("ignore", cl.CompilerWarning)

@@ -34,16 +34,16 @@ _AS_FUNCTION = (
 def program_text(sources: Sequence[KernelSource], names: Sequence[str]) -> str:
     """One program of several sources, each with its own entry name and macros.
 
-    OWN begins the names of functions that a source has beside its kernel.
+    ENTRY_NAME begins the names of functions that a source has beside its kernel.
     """
     parts = [template("common")]
     functions = dict.fromkeys(f for source in sources for f in source.functions)
     for source in functions:
         name = function_name(source)
         entry = ("ENTRY(...)", f"{name}(const size_t bundle_item, __VA_ARGS__)")
-        parts += _lines(source, (("OWN", name), entry, *_AS_FUNCTION))
+        parts += _lines(source, (("ENTRY_NAME", name), entry, *_AS_FUNCTION))
     for source, name in zip(sources, names, strict=True):
-        parts += _lines(source, (("OWN", name), ("ENTRY", name)))
+        parts += _lines(source, (("ENTRY_NAME", name), ("ENTRY", name)))
     return "\n".join(parts) + "\n"
 
 

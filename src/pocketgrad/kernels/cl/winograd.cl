@@ -60,7 +60,7 @@
 #define PUT(a, b, o) STORE(float, IW, o, to + (a * PIXELS + b) * (INDEX)V_P);
 
 // v of tile t, vectors of channels from ``first`` to ``past``; v points at the tile's own.
-static inline void CAT(OWN, _input)(
+static inline void CAT(ENTRY_NAME, _input)(
     global const TX* x, global float* v, const int t, const int first, const int past
 ) {
     const int h0 = t / TW % TH * TILE + H0, w0 = t % TW * TILE + W0;
@@ -85,7 +85,7 @@ static inline void CAT(OWN, _input)(
 #define PUT(a, b, o) STORE(float, VW, o, to + (a * PIXELS + b) * (INDEX)U_P);
 
 // u of a block of channels k for the channels c from ``first`` to ``past``; u points at the first.
-static inline void CAT(OWN, _weights)(
+static inline void CAT(ENTRY_NAME, _weights)(
     global const TT* w, global float* u, const int block, const int first, const int past
 ) {
     for (int c = first; c < past; c++)
@@ -113,7 +113,7 @@ static inline void CAT(OWN, _weights)(
 
 #if STAGE == 2 || STAGE == 4 || STAGE == 5
 // m of TR tiles in a block at a point, over ``channels``; ``more``: added to what m holds.
-static inline void CAT(OWN, _product)(
+static inline void CAT(ENTRY_NAME, _product)(
     global const float* v, global const float* u, global float* m, const int channels, const bool more
 ) {
     KV acc[TR][NV];
@@ -174,7 +174,7 @@ void ENTRY(CBUF(TX, x), BUF(float, v)) {
     const int spans = (VECTORS + SPAN - 1) / SPAN, first = item % spans * SPAN;
     const int t0 = item / spans * TC;
     for (int t = t0; t < min(t0 + TC, TILES); t++)
-        CAT(OWN, _input)(AT(x), AT(v) + t * (INDEX)V_T, t, first, min(first + SPAN, VECTORS));
+        CAT(ENTRY_NAME, _input)(AT(x), AT(v) + t * (INDEX)V_T, t, first, min(first + SPAN, VECTORS));
 }
 #elif STAGE == 1
 kernel __attribute__((reqd_work_group_size(WGS, 1, 1)))
@@ -183,7 +183,7 @@ void ENTRY(CBUF(TT, w), BUF(float, u)) {
     if (item >= ITEMS) return;
     const int block = item % K_BLOCKS, c = item / K_BLOCKS * CB;
     global float* to = AT(u) + block * (INDEX)U_B + c * (INDEX)KB;
-    CAT(OWN, _weights)(AT(w), to, block, c, min(c + CB, C));
+    CAT(ENTRY_NAME, _weights)(AT(w), to, block, c, min(c + CB, C));
 }
 #elif STAGE == 2
 kernel __attribute__((reqd_work_group_size(WGS, 1, 1)))
@@ -193,7 +193,7 @@ void ENTRY(CBUF(float, v), CBUF(float, u), BUF(float, m)) {
     const int block = item % K_BLOCKS, t = item / K_BLOCKS % ((TILES + TR - 1) / TR) * TR;
     const int p = item / K_BLOCKS / ((TILES + TR - 1) / TR);
     global float* to = AT(m) + p * (INDEX)M_P + t * (INDEX)M_T + block * (INDEX)M_B;
-    CAT(OWN, _product)(AT(v) + p * (INDEX)V_P + t * (INDEX)V_T,
+    CAT(ENTRY_NAME, _product)(AT(v) + p * (INDEX)V_P + t * (INDEX)V_T,
                          AT(u) + p * (INDEX)U_P + block * (INDEX)U_B, to, C, false);
 }
 #elif STAGE == 3
@@ -214,12 +214,12 @@ void ENTRY(CBUF(TX, x), CBUF(float, u), OUTPUTS, BUF(float, v), BUF(float, m)) {
     for (int chunk = item * SHARE; chunk < min((item + 1) * SHARE, T_CHUNKS); chunk++) {
         const int t0 = chunk * TC, count = min(TC, TILES - t0);
         for (int t = 0; t < count; t++)
-            CAT(OWN, _input)(AT(x), vs + t * V_T, t0 + t, 0, VECTORS);
+            CAT(ENTRY_NAME, _input)(AT(x), vs + t * V_T, t0 + t, 0, VECTORS);
         for (int block = 0; block < K_BLOCKS; block++) {
             global const float* ub = AT(u) + block * (INDEX)U_B;
             for (int p = 0; p < POINTS; p++)
                 for (int t = 0; t < count; t += TR)
-                    CAT(OWN, _product)(vs + p * V_P + t * V_T, ub + p * (INDEX)U_P,
+                    CAT(ENTRY_NAME, _product)(vs + p * V_P + t * V_T, ub + p * (INDEX)U_P,
                                          ms + p * M_P + t * M_T, C, false);
             for (int t = 0; t < count; t++) OUTPUT(t0 + t, ms + t * M_T, block)
         }
@@ -234,10 +234,10 @@ void ENTRY(CBUF(float, v), CBUF(TT, w), OUTPUTS, BUF(float, u), BUF(float, m)) {
     global float *us = AT(u) + item * (INDEX)(POINTS * U_P), *ms = AT(m) + item * (INDEX)(POINTS * M_P);
     for (int c = 0; c < C; c += CB) {
         const int channels = min(CB, C - c);
-        CAT(OWN, _weights)(AT(w), us, block, c, c + channels);
+        CAT(ENTRY_NAME, _weights)(AT(w), us, block, c, c + channels);
         for (int p = 0; p < POINTS; p++)
             for (int t = 0; t < count; t += TR)
-                CAT(OWN, _product)(AT(v) + p * (INDEX)V_P + (t0 + t) * (INDEX)V_T + c,
+                CAT(ENTRY_NAME, _product)(AT(v) + p * (INDEX)V_P + (t0 + t) * (INDEX)V_T + c,
                                      us + p * U_P, ms + p * M_P + t * M_T, channels, c > 0);
     }
     for (int t = 0; t < count; t++) OUTPUT(t0 + t, ms + t * M_T, block)

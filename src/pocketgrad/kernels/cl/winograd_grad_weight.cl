@@ -91,7 +91,7 @@ void ENTRY(CBUF(TX, x), CBUF(TD, dy), BUF(float, v), BUF(float, m)) {
     }
 
 // u of TR channels of x from all tiles of the group, at a point.
-static inline void CAT(OWN, _product)(
+static inline void CAT(ENTRY_NAME, _product)(
     global const float* v, global const float* m, global float* u
 ) {
     KV acc[TR][NV];
@@ -120,7 +120,7 @@ void ENTRY(CBUF(float, v), CBUF(float, m), BUF(float, u)
         global float* us = AT(u) + (SLICES ? block : item) * (INDEX)(POINTS * U_P);
         for (int p = 0; p < POINTS; p++)
             for (int c = 0; c < min(CB, C - c0); c += TR)
-                CAT(OWN, _product)(AT(v) + p * (INDEX)V_P + c0 + c, AT(m) + p * (INDEX)M_P + k0,
+                CAT(ENTRY_NAME, _product)(AT(v) + p * (INDEX)V_P + c0 + c, AT(m) + p * (INDEX)M_P + k0,
                                      us + p * U_P + c * KB);
 #if LAST
         for (int c = c0; c < min(C, c0 + CB); c++)
