@@ -1,4 +1,4 @@
-"""Every model trains as the same one in PyTorch: loss, every gradient, three steps with momentum.
+"""Models train as the same ones in PyTorch: loss, every gradient, three steps with momentum.
 
 At small width, in float32; a model of each kind on every device too, and tools/zoo-table has all of
 them there. The same structure in float64 is compared in test_zoo_against_torch.
@@ -21,10 +21,16 @@ pytestmark = pytest.mark.peer("torch")
 
 # Deep at any width: rounding grows from layer to layer, and kernels take long to build.
 LONG = {
-    "bert-base", "densenet100", "densenet100-bc", "densenet40", "googlenet", "mobilenet-v2",
-    "resnet50", "resnet101", "resnet152", "xception",
+    "bert-base", "densenet100", "densenet100-bc", "densenet40", "googlenet", "xception",
 }  # fmt: skip
-NAMES = [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in MODELS]
+# Batch norm over a few samples in fifty layers: moving the inputs of ResNet-50 by their last bit moves
+# its gradient by a hundredth, so that float32 says nothing; float64 does, in the other module.
+UNSTABLE = {"mobilenet-v2", "resnet50", "resnet101", "resnet152"}
+NAMES = [
+    pytest.param(n, marks=[pytest.mark.slow] if n in LONG else [])
+    for n in MODELS
+    if n not in UNSTABLE
+]
 
 
 OF_EACH_KIND = ("lenet5", "mlp-784-256-128-16", "reduced-mobilenet", "char-lstm", "bert-tiny")
