@@ -23,8 +23,8 @@ pytestmark = pytest.mark.peer("torch")
 LONG = {
     "bert-base", "densenet100", "densenet100-bc", "densenet40", "googlenet", "xception",
 }  # fmt: skip
-# Batch norm over a few samples in fifty layers: moving the inputs of ResNet-50 by their last bit moves
-# its gradient by a hundredth, so that float32 says nothing; float64 does, in the other module.
+# Batch norm over a few samples in fifty layers: moving the inputs of ResNet-50 by their last bit
+# moves its gradient by a hundredth: float32 says nothing there; float64 does, in the other module.
 UNSTABLE = {"mobilenet-v2", "resnet50", "resnet101", "resnet152"}
 NAMES = [
     pytest.param(n, marks=[pytest.mark.slow] if n in LONG else [])
