@@ -171,6 +171,17 @@ def _phases(ct: int, size: int, taps: int, stride: int, dilation: int, before: i
     return found
 
 
+def problems_of(step: Step) -> list[Problem]:
+    """What is to be launched for a convolution or its gradient for the input."""
+    node = root(step)
+    read, w = (step.reads[v].shape for v in node.inputs)
+    written = node.outputs[0].shape
+    assert isinstance(node.op, Conv)
+    if isinstance(node.op, Conv2dGradInput):
+        return backward(node.op, read, w, written)
+    return [forward(node.op, read, w, written)]
+
+
 class ConvKernel(Kernel):
     """Dense images, weights anywhere; any stride, padding, dilation, groups and size."""
 
@@ -192,25 +203,15 @@ class ConvKernel(Kernel):
         x, _ = root(step).inputs
         return dense(step, (x, *root(step).outputs))
 
-    def problems(self, step: Step) -> list[Problem]:
-        """What is to be launched."""
-        node = root(step)
-        read, w = (step.reads[v].shape for v in node.inputs)
-        written = node.outputs[0].shape
-        assert isinstance(node.op, Conv)
-        if isinstance(node.op, Conv2dGradInput):
-            return backward(node.op, read, w, written)
-        return [forward(node.op, read, w, written)]
-
     def fits(self, step: Step, config: Config, device: DeviceInfo) -> bool:
         """Vectors no longer than a line, accumulators that stay in registers."""
         if config["KB"] * config["TW"] > 32 or config["WGS"] > device.max_work_group:
             return False
-        return all(_legal(p, config) for p in self.problems(step))
+        return all(_legal(p, config) for p in problems_of(step))
 
     def defaults(self, step: Step, device: DeviceInfo) -> Config:
         """Lanes where they do most, tiles near 16 accumulators, items worth starting."""
-        problems = self.problems(step)
+        problems = problems_of(step)
         if device.kind == "gpu":
             kb = even_tile(problems[0].outputs, 8)
             return {"VW": 1, "KB": kb, "TW": 1, "BLK": 1, "FLAT": 0, "WGS": 64}
@@ -237,7 +238,7 @@ class ConvKernel(Kernel):
         """One launch, or one for each phase of a strided gradient."""
         x, w = (step.reads[v] for v in root(step).inputs)
         store = _store(step, config["VW"])
-        problems = [p for p in self.problems(step) if p.n and p.outputs]
+        problems = [p for p in problems_of(step) if p.n and p.outputs]
         return Rendered(tuple(_launch(p, (x, w), store, config) for p in problems))
 
 

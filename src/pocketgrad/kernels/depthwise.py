@@ -7,7 +7,7 @@ from math import ceil, prod
 
 from pocketgrad.base.dtypes import float32
 from pocketgrad.ir.core import TensorType, Value
-from pocketgrad.kernels.conv import Problem, Taps, backward, forward
+from pocketgrad.kernels.conv import Problem, Taps, problems_of
 from pocketgrad.kernels.conv_grad import problem_of
 from pocketgrad.kernels.epilogue import Store, storing
 from pocketgrad.kernels.spec import (
@@ -59,19 +59,9 @@ class Depthwise(Kernel):
         images = [step.reads[x], *(v for v in step.writes.values() if len(v.shape) == 4)]
         return _is_depthwise(step, w.shape) and all(v.pitch is not None for v in images)
 
-    def problems(self, step: Step) -> list[Problem]:
-        """What is to be launched."""
-        node = root(step)
-        read, w = (step.reads[v].shape for v in node.inputs)
-        written = node.outputs[0].shape
-        assert isinstance(node.op, Conv)
-        if isinstance(node.op, Conv2dGradInput):
-            return backward(node.op, read, w, written)
-        return [forward(node.op, read, w, written)]
-
     def fits(self, step: Step, config: Config, device: DeviceInfo) -> bool:
         """Vectors and runs no longer than there is to compute."""
-        problems = self.problems(step)
+        problems = problems_of(step)
         return (
             config["WGS"] <= device.max_work_group
             and config["VW"] <= problems[0].groups * problems[0].outputs
@@ -80,7 +70,7 @@ class Depthwise(Kernel):
 
     def defaults(self, step: Step, device: DeviceInfo) -> Config:
         """Runs that leave few outputs over; rows enough for all cores."""
-        problems = self.problems(step)
+        problems = problems_of(step)
         p = problems[0]
         if device.kind == "gpu":
             return {"VW": 1, "TW": 1, "RPT": 1, "WGS": min(64, device.max_work_group)}
@@ -94,7 +84,7 @@ class Depthwise(Kernel):
     def render(self, step: Step, config: Config, device: DeviceInfo) -> Rendered:
         """One launch, or one for each phase of a strided gradient."""
         store = storing(step, "n, k, h, w", ("n", "k", "h", "w"), 1, (config["VW"],))
-        return Rendered(tuple(_launch(step, p, store, config) for p in self.problems(step)))
+        return Rendered(tuple(_launch(step, p, store, config) for p in problems_of(step)))
 
 
 class DepthwiseGradWeight(Kernel):

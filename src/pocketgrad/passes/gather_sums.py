@@ -124,7 +124,7 @@ def _kind(node: Node) -> Kind | None:
     if isinstance(op, Sum) and op.axes == (0,) and len(node.inputs[0].shape) > 1:
         return _sum, (op, node.inputs[0].shape[1:])
     if isinstance(op, Pad) and op.value == 0.0 and not any(op.gaps):
-        padded = [i for i, ends in enumerate(zip(op.before, op.after, strict=True)) if any(ends)]
+        padded = _padded(op)
         return (_parts, padded[0]) if len(padded) == 1 else None
     return None
 
@@ -156,9 +156,7 @@ def _parts(nodes: Sequence[Node], writer: _Writer) -> Value | None:
     """Padded parts that do not overlap, joined; zeros between them."""
     first = nodes[0].op
     assert isinstance(first, Pad)
-    axis = next(
-        i for i, ends in enumerate(zip(first.before, first.after, strict=True)) if any(ends)
-    )
+    (axis,) = _padded(first)
     total = nodes[0].outputs[0].shape[axis]
     ordered = sorted(nodes, key=lambda n: _start(n, axis))
     ends = [0, *(_start(n, axis) + n.inputs[0].shape[axis] for n in ordered)]
@@ -170,6 +168,11 @@ def _parts(nodes: Sequence[Node], writer: _Writer) -> Value | None:
         joined += [*_zeros(node.inputs[0], axis, gap, writer), node.inputs[0]]
     joined += _zeros(joined[-1], axis, total - ends[-1], writer)
     return writer.emit(Concat(axis), *joined)
+
+
+def _padded(op: Pad) -> list[int]:
+    """The axes along which something is added."""
+    return [i for i, ends in enumerate(zip(op.before, op.after, strict=True)) if any(ends)]
 
 
 def _start(node: Node, axis: int) -> int:
